@@ -336,23 +336,28 @@ def test_a_search_before_what_the_host_sees_is_put_back(start: StartProxy, strea
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_the_host_is_told_its_own_tools(start: StartProxy, streamed: bool) -> None:
-    """OpenAI tells back in each answer the tools that it was sent."""
+    """OpenAI tells back in each answer the tools that it was sent, without what is secret."""
+    server = {"type": "mcp", "server_label": "x", "server_url": "https://mcp.example"}
+    secrets = {"server_url": "https://mcp.example/s3cret", "headers": {"x-key": "s3cret"}}
 
     def telling(*output: Json, identifier: str) -> Callable[[Sent], Answer]:
         def told(sent: Sent) -> Answer:
-            tools = sent.json["tools"]
+            assert {**server, **secrets} in sent.json["tools"]
+            tools = [server if one["type"] == "mcp" else one for one in sent.json["tools"]]
             return step(response(*output, identifier=identifier, tools=tools), streamed)
 
         return told
 
     search = telling(call(SEARCH, FIND_MAIL, "call_s"), identifier="resp_1")
     with serving(Provider(search, telling(said("Done."), identifier="resp_2"))) as provider:
-        got = start(provider).ask(PATH, request(stream=streamed))
+        listed = [*tools(), {**server, **secrets}]
+        got = start(provider).ask(PATH, request(stream=streamed, tools=listed))
         assert all(SEARCH in names(sent) for sent in provider.sent)
     shown = [one["response"] for one in read_events(got.body) if "response" in one]
     for one in shown if streamed else [got.json]:
-        assert one["tools"] == tools()
+        assert one["tools"] == [*tools(), server]
     assert SEARCH not in got.body.decode()
+    assert "s3cret" not in got.body.decode()
 
 
 def test_a_request_that_is_passed_has_no_thoughts_of_a_hidden_search(start: StartProxy) -> None:

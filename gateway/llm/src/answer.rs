@@ -162,10 +162,10 @@ impl Results<'_> {
     }
 }
 
-/// Puts the tools as the host listed them into a whole answer that tells back those that the provider was sent.
-pub(crate) fn put_tools(api: Api, answer: &mut Value, listed: &str) {
+/// Puts the host's tools into a whole answer that tells back those that the provider was sent.
+pub(crate) fn put_tools(api: Api, answer: &mut Value, definitions: &str) {
     if api == Api::OpenAiResponses {
-        responses::put_tools(answer, listed);
+        responses::put_tools(answer, definitions);
     }
 }
 

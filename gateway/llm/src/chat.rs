@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use toolgate_llm::SEARCH_TOOL_NAME;
@@ -43,6 +44,8 @@ pub(crate) struct Chat {
     /// True if the provider keeps the answer for further requests.
     pub(crate) is_kept: bool,
     text: String,
+    /// Text of the tools that answers tell the host, once it was asked for.
+    shown_tools: OnceLock<Arc<str>>,
     tools_at: Range<usize>,
     messages_at: Range<usize>,
 }
@@ -89,6 +92,7 @@ impl Chat {
             mark,
             previous: text_of(PREVIOUS).filter(|_| api == Api::OpenAiResponses),
             is_kept: body.get("store") != Some(&Value::Bool(false)),
+            shown_tools: OnceLock::new(),
             tools_at: place(&text, tools),
             messages_at: place(&text, messages),
             text: String::new(),
@@ -174,9 +178,13 @@ impl Chat {
         raw::edited(&self.text, &edits)
     }
 
-    /// Returns the text of the tools as the host listed them.
-    pub(crate) fn listed_tools(&self) -> &str {
-        &self.text[self.tools_at.clone()]
+    /// Returns the text of the tools that answers of OpenAI's Responses tell the host, as [`responses::definitions`] has them.
+    pub(crate) fn shown_tools(&self) -> Arc<str> {
+        let shown = || match self.api {
+            Api::OpenAiResponses => responses::definitions(&self.text[self.tools_at.clone()]),
+            Api::Anthropic | Api::OpenAiChat | Api::Gemini => String::new(),
+        };
+        Arc::clone(self.shown_tools.get_or_init(|| shown().into()))
     }
 
     /// Returns the bytes of the request that stay whatever is deferred.

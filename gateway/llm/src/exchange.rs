@@ -116,7 +116,7 @@ impl Exchange {
                 return whole(StatusCode::OK, text);
             };
             self.turn.used(answer::usage(api, &value));
-            answer::put_tools(api, &mut value, self.turn.chat.listed_tools());
+            answer::put_tools(api, &mut value, &self.turn.chat.shown_tools());
             ids.extend(value["id"].as_str().map(str::to_owned));
             let next = self.next_body(&mut value).await;
             let Some(next) = next else {
@@ -203,7 +203,7 @@ impl Exchange {
             pieces: Some(answer.pieces),
             machine: Machine::new(self.turn.api())
                 .with_names(self.turn.chat.names.clone())
-                .with_tools(self.turn.chat.listed_tools()),
+                .with_tools(self.turn.chat.shown_tools()),
             splitter: Splitter::default(),
             withheld: Vec::new(),
             is_passing: false,

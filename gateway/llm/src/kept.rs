@@ -94,14 +94,14 @@ impl Behind {
 pub(crate) struct Kept {
     hashing: RandomState,
     answers: Mutex<Bounded<u64, KeptAnswer>>,
-    /// Texts of hosts' lists of tools, by their hash.
+    /// Texts of hosts' lists of tools, by their hash. Tools that may hold secrets are not in them.
     lists: Mutex<Bounded<u64, Arc<str>>>,
 }
 
 #[derive(Debug)]
 struct KeptAnswer {
     behind: Behind,
-    /// Hash of the tools as the host listed them.
+    /// Hash of the text of the host's tools.
     list: u64,
 }
 
@@ -122,20 +122,20 @@ impl Kept {
         self.answers.lock().get(&key).map(|kept| kept.behind.clone())
     }
 
-    /// Returns the text of the tools as the host listed them in the request for an answer, if it is remembered.
-    pub(crate) fn listed(&self, owner: u64, id: &str) -> Option<Arc<str>> {
+    /// Returns the text of the tools that an answer tells the host, if it is remembered.
+    pub(crate) fn tools(&self, owner: u64, id: &str) -> Option<Arc<str>> {
         let key = self.hashing.hash_one((owner, id));
         let list = self.answers.lock().get(&key)?.list;
         self.lists.lock().get(&list).cloned()
     }
 
-    /// Remembers what is behind a turn's answers, under the ID that the host knows, and under that of the last. `listed` is the text
-    /// of the tools as the host listed them.
-    pub(crate) fn keep(&self, tenant: &Arc<str>, owner: u64, behind: &Behind, listed: &str) {
-        let list = self.hashing.hash_one((owner, listed));
+    /// Remembers what is behind a turn's answers, under the ID that the host knows, and under that of the last. `tools` is the text
+    /// of the tools that they tell the host.
+    pub(crate) fn keep(&self, tenant: &Arc<str>, owner: u64, behind: &Behind, tools: &Arc<str>) {
+        let list = self.hashing.hash_one((owner, tools));
         let mut lists = self.lists.lock();
         if lists.get(&list).is_none() {
-            lists.insert(tenant, list, Arc::from(listed), listed.len());
+            lists.insert(tenant, list, Arc::clone(tools), tools.len());
         }
         drop(lists);
         let mut answers = self.answers.lock();
@@ -164,12 +164,12 @@ mod tests {
     fn an_answer_is_known_by_each_of_its_ids_to_its_owner() {
         let kept = Kept::default();
         let turn = of_turn(&["r1", "r2", "r3"]);
-        kept.keep(&Arc::from("a"), 1, &turn, "[1]");
+        kept.keep(&Arc::from("a"), 1, &turn, &Arc::from("[1]"));
         for id in ["r1", "r3"] {
             assert_eq!(kept.find(1, id), Some(turn.clone()));
-            assert_eq!(kept.listed(1, id).as_deref(), Some("[1]"));
+            assert_eq!(kept.tools(1, id).as_deref(), Some("[1]"));
             assert_eq!(kept.find(2, id), None);
-            assert_eq!(kept.listed(2, id), None);
+            assert_eq!(kept.tools(2, id), None);
         }
         assert_eq!(kept.find(1, "r2"), None, "the host does not know it");
     }
@@ -196,11 +196,12 @@ mod tests {
     #[test]
     fn there_is_a_bound_and_no_tenant_takes_anothers_place() {
         let kept = Kept::default();
-        kept.keep(&Arc::from("b"), 2, &behind("r1"), "[]");
+        let none = Arc::from("[]");
+        kept.keep(&Arc::from("b"), 2, &behind("r1"), &none);
         let answers_max = BOUNDS.entries;
         for number in 0..2 * answers_max {
             let turn = of_turn(&[&number.to_string(), &format!("last{number}")]);
-            kept.keep(&Arc::from("a"), 1, &turn, "[]");
+            kept.keep(&Arc::from("a"), 1, &turn, &none);
         }
         assert!(kept.answers.lock().len() <= answers_max);
         assert!(kept.find(2, "r1").is_some());
@@ -209,7 +210,7 @@ mod tests {
         let long = Behind { found: vec!["x".repeat(BOUNDS.bytes / 8)], ..behind("r") };
         for number in 0..9 {
             let ids = vec![format!("long{number}")];
-            kept.keep(&Arc::from("a"), 1, &Behind { ids, ..long.clone() }, "[]");
+            kept.keep(&Arc::from("a"), 1, &Behind { ids, ..long.clone() }, &none);
         }
         assert!(kept.answers.lock().len() <= 8, "they are bounded by bytes too");
         assert!(kept.find(2, "r1").is_some());

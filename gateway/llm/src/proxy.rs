@@ -419,7 +419,7 @@ impl Shared {
             Ok((turn, body)) => {
                 turn.account().added(turn.strategy(), begun.elapsed());
                 let original = Original { head: chat.head, body: bytes.into() };
-                let response = rewritten(turn, chat.way, original, body).await;
+                let response = Box::pin(rewritten(turn, chat.way, original, body)).await;
                 holding(response, memory)
             }
             Err(reason) => self.pass_chat(chat, bytes, reason, begun).await,

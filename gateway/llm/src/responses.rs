@@ -6,6 +6,7 @@ use toolgate_llm::envelope::is_envelope;
 use crate::answer::{Asked, Results, Search, is_search, join_heads};
 use crate::gate::Call;
 use crate::opener::{Opener, Part};
+use crate::raw;
 use crate::toolset::{Names, Namespaced};
 
 /// Calls that the provider answers by itself. The host answers all others.
@@ -320,25 +321,47 @@ pub(crate) fn joined(first: &Value, mut second: Value) -> Value {
     second
 }
 
-/// Puts the tools as the host listed them into a response that tells back those that the provider was sent. Returns false if
-/// nothing changes.
-pub(crate) fn put_tools(response: &mut Value, listed: &str) -> bool {
-    let Some(told) = response.get_mut("tools") else { return false };
-    if told.as_array().is_none_or(Vec::is_empty) {
-        return false;
-    }
-    let Ok(listed) = serde_json::from_str(listed) else { return false };
-    let is_changed = *told != listed;
-    *told = listed;
+/// Returns the text of a host's list of tools with `null` in the place of each that is no definition for the model alone: others
+/// may hold a host's secrets, such as the headers and the URL of an MCP server, and the provider tells back less of them.
+pub(crate) fn definitions(listed: &str) -> String {
+    let texts = raw::items(listed).unwrap_or_default();
+    let is_shown = |text: &str| serde_json::from_str(text).is_ok_and(|tool| is_definition(&tool));
+    let texts = texts.into_iter().map(|text| if is_shown(text) { text } else { "null" });
+    format!("[{}]", texts.collect::<Vec<_>>().join(","))
+}
+
+/// Returns true if a tool is a definition for the model alone, or a namespace of such.
+fn is_definition(tool: &Value) -> bool {
+    let is_one = |tool: &Value| tool["type"] == "function" || tool["type"] == "custom";
+    let inner = tool["tools"].as_array().filter(|_| tool["type"] == "namespace");
+    inner.map_or_else(|| is_one(tool), |inner| inner.iter().all(is_one))
+}
+
+/// Returns true if a tool that a provider was sent is the proxy's own.
+fn is_own(tool: &Value) -> bool {
+    let is_named = |name| is_search(name) || is_envelope(name);
+    tool["type"] == "tool_search" || tool["name"].as_str().is_some_and(is_named)
+}
+
+/// Puts the tools of the host into a response that tells back those that the provider was sent: the definitions as
+/// [`definitions`] has them, and the others as the provider tells them. Returns false if nothing changes.
+pub(crate) fn put_tools(response: &mut Value, definitions: &str) -> bool {
+    let told = response.get_mut("tools").and_then(Value::as_array_mut);
+    let Some(told) = told.filter(|told| !told.is_empty()) else { return false };
+    let Ok(listed) = serde_json::from_str::<Vec<Value>>(definitions) else { return false };
+    let is_other = |tool: &&Value| !is_definition(tool) && !is_own(tool);
+    let mut others = told.iter().filter(is_other).cloned();
+    let own = listed.into_iter();
+    let own = own.filter_map(|tool| if tool.is_null() { others.next() } else { Some(tool) });
+    let mut tools: Vec<Value> = own.collect();
+    tools.extend(others);
+    let is_changed = *told != tools;
+    *told = tools;
     is_changed
 }
 
 /// Takes the proxy's own tools out of a response that tells back those that the provider was sent.
 pub(crate) fn remove_tools(response: &mut Value) {
-    let is_own = |tool: &Value| {
-        let is_named = |name| is_search(name) || is_envelope(name);
-        tool["name"].as_str().is_some_and(is_named)
-    };
     if let Some(told) = response.get_mut("tools").and_then(Value::as_array_mut) {
         told.retain(|tool| !is_own(tool));
     }
@@ -576,6 +599,51 @@ mod tests {
             assert!(!put_tools(&mut response, listed));
             assert_eq!(response, without);
         }
+    }
+
+    #[test]
+    fn a_response_tells_no_secret_of_a_tool_that_the_provider_runs() {
+        let server = |path: &str, more: &str| {
+            format!(r#"{{"type":"mcp","server_label":"x","server_url":"https://x{path}"{more}}}"#)
+        };
+        let secret = server("/s3cret", r#","headers":{"Authorization":"Bearer s3cret"}"#);
+        let plain = server("", "");
+        let function = r#"{ "type":"function","name":"log","x":1.0 }"#;
+        let space = format!(r#"{{"type":"namespace","name":"n","tools":[{function}]}}"#);
+        let odd = format!(r#"{{"type":"namespace","name":"n","tools":[{secret}]}}"#);
+        let custom = r#"{"type":"custom","name":"patch"}"#;
+        let search = r#"{"type":"web_search"}"#;
+        let listed = format!("[{secret},{function} ,{space},{odd},{search}, {custom}]");
+        let shown = definitions(&listed);
+        assert_eq!(shown, format!("[null,{function},{space},null,null,{custom}]"));
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        let told = |others: &[&str]| {
+            let own = [
+                json!({ "type": "tool_search" }),
+                json!({ "type": "function", "name": SEARCH_TOOL_NAME }),
+            ];
+            let others = others.iter().map(|text| read(text));
+            json!({ "tools": others.chain(own).collect::<Vec<_>>() })
+        };
+        let mut response = told(&[&plain, custom, search]);
+        assert!(put_tools(&mut response, &shown));
+        let expected = [plain.as_str(), function, &space, search, custom].map(read);
+        assert_eq!(response["tools"], json!(expected));
+        // What the provider tells of beside them comes last.
+        let mut response = told(&[search, search, search, search]);
+        assert!(put_tools(&mut response, &shown));
+        let kinds = response["tools"].as_array().expect("a list").iter().map(|tool| &tool["type"]);
+        let kinds: Vec<_> = kinds.filter_map(Value::as_str).collect();
+        let expected = [
+            "web_search",
+            "function",
+            "namespace",
+            "web_search",
+            "web_search",
+            "custom",
+            "web_search",
+        ];
+        assert_eq!(kinds, expected);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) struct Stored {
     pub(crate) behind: Behind,
     /// URL of the same request for each of the turn's answers, in their order.
     pub(crate) urls: Vec<Url>,
-    /// Text of the tools as the host listed them, if it is remembered.
+    /// Text of the tools that the answers tell the host, if it is remembered.
     pub(crate) tools: Option<Arc<str>>,
 }
 

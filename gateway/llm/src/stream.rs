@@ -6,6 +6,8 @@ mod chat;
 mod gemini;
 mod responses;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use toolgate_llm::envelope::{CALL_TOOL_NAME, NamedCall};
 use toolgate_llm::strategy::Api;
@@ -59,10 +61,10 @@ impl Machine {
         self
     }
 
-    /// Sets the text of the tools as the host listed them, where answers tell back what the provider was sent.
-    pub(crate) fn with_tools(mut self, listed: &str) -> Self {
+    /// Sets the text of the tools that answers tell the host, where they tell back what the provider was sent.
+    pub(crate) fn with_tools(mut self, tools: Arc<str>) -> Self {
         if let Self::Responses(stream) = &mut self {
-            stream.list(listed);
+            stream.show(tools);
         }
         self
     }

@@ -93,7 +93,7 @@ struct Conversation<'a> {
 /// Turn whose answers the provider keeps.
 pub(crate) struct StoredTurn {
     pub(crate) behind: Behind,
-    /// Text of the tools as the host listed them, if it is remembered.
+    /// Text of the tools that the answers tell the host, if it is remembered.
     pub(crate) tools: Option<Arc<str>>,
 }
 
@@ -375,12 +375,12 @@ impl Decider {
         restored.or(going_on)
     }
 
-    /// Returns what is behind an answer of OpenAI's that a host names, and the text of its tools as the host listed them. `None` if
+    /// Returns what is behind an answer of OpenAI's that a host names, and the text of the tools that it tells the host. `None` if
     /// the answer is not known, and was not rewritten.
     pub(crate) fn stored(&self, id: &str, owner: Owner<'_>) -> Option<StoredTurn> {
         let host = self.remembered.hash((owner.tenant, owner.keys));
         let behind = self.kept.find(host, id)?;
-        Some(StoredTurn { behind, tools: self.kept.listed(host, id) })
+        Some(StoredTurn { behind, tools: self.kept.tools(host, id) })
     }
 
     /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
@@ -684,8 +684,8 @@ impl Turn {
             open_calls: self.open_calls.clone(),
             names: self.chat.names.clone(),
         };
-        let listed = self.chat.listed_tools();
-        self.decider.kept.keep(&self.tenant, self.owner, &behind, listed);
+        let shown = self.chat.shown_tools();
+        self.decider.kept.keep(&self.tenant, self.owner, &behind, &shown);
     }
 
     /// Returns true if the provider keeps the conversation for requests that go on from its answers.

@@ -1,6 +1,7 @@
 //! Streams of OpenAI's Responses.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolgate_llm::envelope::is_envelope;
@@ -20,8 +21,8 @@ use crate::toolset::Names;
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesStream {
     names: Names,
-    /// Text of the tools as the host listed them.
-    tools: String,
+    /// Text of the tools that the answers tell the host.
+    tools: Option<Arc<str>>,
     /// Items of this answer that are open, by their index in it.
     items: HashMap<u64, Item>,
     /// Index of the host's next item.
@@ -101,9 +102,14 @@ impl ResponsesStream {
         self.names = names;
     }
 
-    /// Sets the text of the tools as the host listed them.
-    pub(super) fn list(&mut self, tools: &str) {
-        tools.clone_into(&mut self.tools);
+    /// Sets the text of the tools that the answers tell the host.
+    pub(super) fn show(&mut self, tools: Arc<str>) {
+        self.tools = Some(tools);
+    }
+
+    /// Puts the host's tools into a response. Returns false if nothing changes.
+    fn put_tools(&self, response: &mut Value) -> bool {
+        self.tools.as_deref().is_some_and(|tools| put_tools(response, tools))
     }
 
     pub(super) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
@@ -134,7 +140,7 @@ impl ResponsesStream {
             return;
         }
         let response = value.get_mut("response");
-        let is_changed = response.is_some_and(|response| put_tools(response, &self.tools));
+        let is_changed = response.is_some_and(|response| self.put_tools(response));
         if self.begun.is_null() {
             self.begun = value["response"].clone();
         }
@@ -382,7 +388,7 @@ impl ResponsesStream {
 
     /// Writes a response as the host sees it: of the whole turn, with plain calls, and its own tools.
     fn settle(&self, response: &mut Value) {
-        put_tools(response, &self.tools);
+        self.put_tools(response);
         if let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) {
             open_output(output, &self.names);
             output.splice(0..0, self.shown.iter().cloned());

@@ -426,7 +426,7 @@ fn each_event_with_a_response_tells_the_host_its_own_tools() {
         }
         values
     };
-    let mut machine = Machine::new(Api::OpenAiResponses).with_tools(&own.to_string());
+    let mut machine = Machine::new(Api::OpenAiResponses).with_tools(own.to_string().into());
     let searching = stream(&told("r1", &[(SEARCH_TOOL_NAME, SEARCH)]));
     let mut text = run(&mut machine, searching.as_bytes(), 64);
     assert!(matches!(machine.end(), End::Searching(..)));
