@@ -144,3 +144,22 @@ def test_a_request_whose_tools_are_all_poisoned_has_none(
     assert forced.status == 400
     assert "toolgate: all tools of this request are quarantined" in forced.body.decode()
     assert "id_rsa" not in forced.body.decode()
+
+
+def test_a_compaction_has_no_poisoned_tool(start: StartProxy) -> None:
+    path = "/openai/v1/responses"
+    poisoned = {"type": "function", **TIDES, "parameters": SCHEMA}
+    own = {"type": "function", "name": "exec", "parameters": SCHEMA}
+    asked = {"model": "gpt-5.5", "tools": [own, poisoned], "input": HARMLESS}
+    with serving(Provider(done(), answer({"output": []}))) as provider:
+        proxy = start(provider)
+        assert proxy.ask(path, asked).note.endswith("; withheld=1")
+        got = proxy.ask(f"{path}/compact", asked)
+        forced = proxy.ask(
+            f"{path}/compact", {**asked, "tools": [poisoned], "tool_choice": "required"}
+        )
+        sent = provider.sent[-1]
+    assert got.note == "pass; reason=no-chat; withheld=1"
+    assert sent.path == "/v1/responses/compact"
+    assert sent.json == {**asked, "tools": [own]}
+    assert forced.status == 400

@@ -434,19 +434,10 @@ impl Shared {
         mut reason: PassReason,
         begun: Instant,
     ) -> Response {
-        let mut withheld = 0;
-        match self.without_quarantined(&chat, &bytes) {
-            Ok(None) => {}
-            Ok(Some(thinned)) => {
-                chat.head.headers.remove(header::CONTENT_LENGTH);
-                withheld = thinned.withheld;
-                bytes = thinned.text.into_bytes();
-            }
-            Err(unsendable) => {
-                self.savings.metrics().refused(unsendable.name());
-                return refused(chat.head.provider, &unsendable.into());
-            }
-        }
+        let withheld = match self.withhold(&mut chat, &mut bytes) {
+            Ok(withheld) => withheld,
+            Err(failure) => return refused(chat.head.provider, &failure),
+        };
         if let Some(loaded) = self.undeferred(&mut chat, &bytes).await {
             reason = SWITCHED_OFF;
             bytes = loaded.into_bytes();
@@ -468,8 +459,13 @@ impl Shared {
                     chat.head.headers.remove(header::CONTENT_LENGTH);
                     bytes = followed.into_bytes();
                 }
+                let withheld = match self.withhold(&mut chat, &mut bytes) {
+                    Ok(withheld) => withheld,
+                    Err(failure) => return refused(chat.head.provider, &failure),
+                };
+                let note = with_withheld(note_of_pass(reason), withheld);
                 let body = Payload::Whole(bytes.into());
-                holding(pass(&mut chat.way, &chat.head, body, reason).await, memory)
+                holding(pass_noted(&mut chat.way, &chat.head, body, &note).await, memory)
             }
             Ok(ReadBody::Part(begun, rest, _)) => {
                 let begun = stream::iter([Ok(Bytes::from(begun))]);
@@ -504,6 +500,25 @@ impl Shared {
         let note = format!("restored; answers={}", urls.len());
         let stored = Stored { way, head, behind, urls, tools };
         noted(stored.answer(path).await, &note)
+    }
+
+    /// Takes the tools that the routing plane quarantined out of a request, and returns their number.
+    ///
+    /// # Errors
+    /// The answer for a request that can't be sent without them.
+    fn withhold(&self, chat: &mut Chat, bytes: &mut Vec<u8>) -> Result<usize, Failure> {
+        match self.without_quarantined(chat, bytes) {
+            Ok(None) => Ok(0),
+            Ok(Some(thinned)) => {
+                chat.head.headers.remove(header::CONTENT_LENGTH);
+                *bytes = thinned.text.into_bytes();
+                Ok(thinned.withheld)
+            }
+            Err(unsendable) => {
+                self.savings.metrics().refused(unsendable.name());
+                Err(unsendable.into())
+            }
+        }
     }
 
     /// Returns a request without the tools that the routing plane quarantined. `None` if it has none of them, as far as it can be
