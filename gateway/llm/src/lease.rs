@@ -13,6 +13,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use toolgate_client::{Client, Code, Error, ErrorReason, registration, v1};
 
+use crate::toolset::{DIGEST_DIGITS, prefix_of};
+
 /// Tenant of the plane that has the numbers: an MCP server without tools for each, whose description says who holds it.
 const NUMBERS: &str = "llm-numbers";
 
@@ -225,8 +227,11 @@ impl Leases {
     async fn clear(&self, number: u32) -> Result<(), Error> {
         let sets = sets_of(number);
         for set in self.servers(&sets).await? {
-            for server in self.servers(&set.name).await? {
-                self.unregister(&set.name, &server.name).await?;
+            // Whoever may write catalogs can announce another tenant's name there.
+            if is_set_of(number, &set.name) {
+                for server in self.servers(&set.name).await? {
+                    self.unregister(&set.name, &server.name).await?;
+                }
             }
             self.unregister(&sets, &set.name).await?;
         }
@@ -298,6 +303,16 @@ fn sets_of(number: u32) -> String {
     format!("llm-sets-{number}")
 }
 
+/// Returns true if a tenant's name is one that the process of a number gives a set.
+fn is_set_of(number: u32, tenant: &str) -> bool {
+    let digest = tenant.strip_prefix(&prefix_of(number));
+    digest.is_some_and(|digest| digest.len() == DIGEST_DIGITS && is_hexadecimal(digest))
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 fn number_of(server: &v1::McpServer) -> Option<u32> {
     server.name.parse().ok()
 }
@@ -308,3 +323,6 @@ fn time_of(server: &v1::McpServer) -> Duration {
     let seconds = u64::try_from(time.seconds).unwrap_or_default();
     Duration::new(seconds, u32::try_from(time.nanos).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests;

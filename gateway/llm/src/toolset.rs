@@ -643,10 +643,18 @@ async fn in_time<T>(
     timeout(REGISTRATION_MAX, registering).await.map_err(late)?
 }
 
+/// Digits of a set's digest in the name of its tenant.
+pub(crate) const DIGEST_DIGITS: usize = 32;
+
+/// Returns the beginning of the names of tenants that the process of a number has sets in.
+pub(crate) fn prefix_of(number: u32) -> String {
+    format!("llm-{number}-")
+}
+
 /// Returns the plane's tenant of a set that the process of this number registers.
 fn tenant(number: u32, digest: [u8; 32]) -> String {
-    let mut tenant = format!("llm-{number}-");
-    for byte in &digest[..16] {
+    let mut tenant = prefix_of(number);
+    for byte in &digest[..DIGEST_DIGITS / 2] {
         // Writing to a string can't fail.
         let _ = write!(tenant, "{byte:02x}");
     }

@@ -1,0 +1,180 @@
+//! Leases at a plane of a test's own, whose clock the test sets.
+
+use std::collections::BTreeMap;
+
+use futures_util::stream::Empty;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+use toolgate_client::ClientOptions;
+use toolgate_client::v1::catalog_service_server::{CatalogService, CatalogServiceServer};
+
+use super::*;
+
+/// Length of a lease. A test is over before it is.
+const LASTING: Duration = Duration::from_secs(3_000);
+
+/// Name of a set's tenant behind its number.
+const DIGEST: &str = "0123456789abcdef0123456789abcdef";
+
+/// Plane of a test. Cloning shares it.
+#[derive(Debug, Default, Clone)]
+struct Plane(Arc<Lock<Catalog>>);
+
+#[derive(Debug, Default)]
+struct Catalog {
+    /// MCP servers by their tenants and names.
+    servers: BTreeMap<(String, String), v1::McpServer>,
+    /// Time of the clock in seconds.
+    now: i64,
+    changes: u64,
+}
+
+fn failed(reason: ErrorReason) -> Status {
+    let details = ErrorDetails::with_error_info(reason.name(), "toolgate", []);
+    Status::with_error_details(tonic::Code::Aborted, "as the test says", details)
+}
+
+type Answered<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl CatalogService for Plane {
+    type WatchCatalogStream = Empty<Result<v1::WatchCatalogResponse, Status>>;
+
+    async fn register_server(
+        &self,
+        request: Request<v1::RegisterServerRequest>,
+    ) -> Answered<v1::RegisterServerResponse> {
+        let request = request.into_inner();
+        let mut catalog = self.0.lock();
+        let key = (request.tenant.clone(), request.server.clone());
+        let known = catalog.servers.get(&key);
+        if known.is_some_and(|known| !request.etag.is_empty() && known.etag != request.etag) {
+            return Err(failed(ErrorReason::EtagMismatch));
+        }
+        if known.is_some() && request.request_id.starts_with("make-") {
+            return Err(failed(ErrorReason::RequestIdReused));
+        }
+        let server = catalog.put(&request.tenant, &request.server, &request.description);
+        Ok(Response::new(v1::RegisterServerResponse { server: Some(server), ..Default::default() }))
+    }
+
+    async fn unregister_server(
+        &self,
+        request: Request<v1::UnregisterServerRequest>,
+    ) -> Answered<v1::UnregisterServerResponse> {
+        let request = request.into_inner();
+        self.0.lock().servers.remove(&(request.tenant, request.server));
+        Ok(Response::new(v1::UnregisterServerResponse::default()))
+    }
+
+    async fn list_servers(
+        &self,
+        request: Request<v1::ListServersRequest>,
+    ) -> Answered<v1::ListServersResponse> {
+        let tenant = request.into_inner().tenant;
+        let catalog = self.0.lock();
+        let servers = catalog.servers.iter().filter(|((of, _), _)| *of == tenant);
+        let servers = servers.map(|(_, server)| server.clone()).collect();
+        Ok(Response::new(v1::ListServersResponse { servers, ..Default::default() }))
+    }
+
+    async fn get_server(
+        &self,
+        _: Request<v1::GetServerRequest>,
+    ) -> Answered<v1::GetServerResponse> {
+        Err(Status::unimplemented("not asked"))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Request<v1::ListToolsRequest>,
+    ) -> Answered<v1::ListToolsResponse> {
+        Err(Status::unimplemented("not asked"))
+    }
+
+    async fn watch_catalog(
+        &self,
+        _: Request<v1::WatchCatalogRequest>,
+    ) -> Answered<Self::WatchCatalogStream> {
+        Err(Status::unimplemented("not asked"))
+    }
+
+    async fn approve_tools(
+        &self,
+        _: Request<v1::ApproveToolsRequest>,
+    ) -> Answered<v1::ApproveToolsResponse> {
+        Err(Status::unimplemented("not asked"))
+    }
+}
+
+impl Catalog {
+    fn put(&mut self, tenant: &str, name: &str, description: &str) -> v1::McpServer {
+        self.changes += 1;
+        let mut server = v1::McpServer {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            etag: self.changes.to_string(),
+            ..Default::default()
+        };
+        server.update_time.get_or_insert_default().seconds = self.now;
+        self.servers.insert((tenant.to_owned(), name.to_owned()), server.clone());
+        server
+    }
+}
+
+impl Plane {
+    /// Begins to serve, and returns a client.
+    async fn client(&self) -> Client {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let service = CatalogServiceServer::new(self.clone());
+        let serving = Server::builder().add_service(service);
+        tokio::spawn(serving.serve_with_incoming(TcpIncoming::from(listener)));
+        Client::lazy(&format!("http://{address}"), ClientOptions::default()).expect("a URL")
+    }
+
+    fn put(&self, tenant: &str, name: &str, description: &str) {
+        self.0.lock().put(tenant, name, description);
+    }
+
+    /// Registers a set of tools under a number, and returns its tenant.
+    fn put_set(&self, number: u32) -> String {
+        let tenant = format!("llm-{number}-{DIGEST}");
+        self.put(&sets_of(number), &tenant, "");
+        self.put(&tenant, "git", "");
+        tenant
+    }
+
+    /// Returns the names of a tenant's MCP servers.
+    fn names(&self, tenant: &str) -> Vec<String> {
+        let catalog = self.0.lock();
+        let keys = catalog.servers.keys().filter(|(of, _)| of == tenant);
+        keys.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Returns what is said of a number.
+    fn said_of(&self, number: u32) -> String {
+        let catalog = self.0.lock();
+        let server = catalog.servers.get(&(NUMBERS.to_owned(), number.to_string()));
+        server.expect("a number").description.clone()
+    }
+}
+
+#[tokio::test]
+async fn what_others_announced_under_a_number_stays() {
+    let plane = Plane::default();
+    plane.put(NUMBERS, "0", FREE);
+    let set = plane.put_set(0);
+    for other in ["prod", "llm-0-prod", "llm-1-0123456789abcdef0123456789abcdef"] {
+        plane.put(&sets_of(0), other, "");
+        plane.put(other, "db", "");
+    }
+    let leases = Leases::new(&plane.client().await, LASTING);
+    assert_eq!(leases.number().await.expect("a number"), 0);
+    assert!(plane.names(&set).is_empty() && plane.names(&sets_of(0)).is_empty());
+    for other in ["prod", "llm-0-prod", "llm-1-0123456789abcdef0123456789abcdef"] {
+        assert_eq!(plane.names(other), ["db"]);
+    }
+}
