@@ -17,9 +17,10 @@ use crate::busy::{is_busy, pause};
 use crate::chat::Unsendable;
 use crate::gate;
 use crate::provider::Provider;
+use crate::responses::first_call;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
-use crate::turn::Turn;
+use crate::turn::{Refused, Turn};
 use crate::upstream::{Failure, Head, flushed};
 use crate::way::{Answer, Payload, Piece, Pieces, Way};
 use crate::{gemini, headers, raw};
@@ -150,7 +151,10 @@ impl Exchange {
         if has_calls && !is_cut && is_answerable && self.turn.holds_calls() {
             let judged = self.turn.judge(&calls).await;
             if judged.iter().any(|judged| judged.refusal.is_some()) {
-                let next = self.turn.refuse(said, &calls, &judged, &searches).await?;
+                let seen = said.len();
+                let refused =
+                    Refused { said, seen, calls: &calls, judged: &judged, searches: &searches };
+                let next = self.turn.refuse(refused).await?;
                 gate::remove_calls(api, message);
                 return Some(next);
             }
@@ -344,7 +348,10 @@ impl Streaming {
             return None;
         }
         let (said, searches) = self.machine.take_back();
-        let body = turn.refuse(said, &calls, &judged, &searches).await?;
+        // The host got nothing from the first call on, also of what is no call.
+        let seen = first_call(&said);
+        let refused = Refused { said, seen, calls: &calls, judged: &judged, searches: &searches };
+        let body = turn.refuse(refused).await?;
         self.withheld.clear();
         self.machine.write_said(out);
         Some(body)

@@ -1,5 +1,7 @@
 //! OpenAI's Responses: items of requests, and the output of answers.
 
+use std::slice;
+
 use serde_json::{Map, Value, json};
 use toolgate_llm::envelope::is_envelope;
 
@@ -145,6 +147,12 @@ pub(crate) fn are_searches(items: &[Value]) -> bool {
 /// Returns true if all of these items are taken back where a call of their answer is refused: calls, and searches.
 pub(crate) fn are_taken_back(items: &[Value]) -> bool {
     items.iter().all(|item| is_answerable(item) || search_in(item).is_some())
+}
+
+/// Returns the place of the first call of the host's in an answer, as the model wrote it; that of its end if there is none.
+pub(crate) fn first_call(items: &[Value]) -> usize {
+    let is_call = |item: &Value| is_hosts(item) && !are_searches(slice::from_ref(item));
+    items.iter().position(is_call).unwrap_or(items.len())
 }
 
 /// Returns the calls of a whole answer that texts answer.

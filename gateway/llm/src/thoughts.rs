@@ -47,7 +47,9 @@ pub(crate) struct Said<'a> {
     pub(crate) items: &'a [Value],
     /// True if the provider keeps it.
     pub(crate) is_kept: bool,
-    /// Returns true for items behind thoughts all of which are hidden from the host.
+    /// Index of the item from which on the host sees nothing.
+    pub(crate) seen: usize,
+    /// Returns true for items behind thoughts all of which are hidden from the host, of those that it may see.
     pub(crate) is_hidden: fn(&[Value]) -> bool,
 }
 
@@ -67,7 +69,8 @@ impl Thoughts {
             let thoughts = items[at..].iter().take_while(|item| is_thought(item)).count();
             let behind = &items[at + thoughts..];
             let led_to = &behind[..behind.iter().take_while(|item| !is_thought(item)).count()];
-            let sequel = if !led_to.is_empty() && (said.is_hidden)(led_to) {
+            let seen = led_to.len().min(said.seen.saturating_sub(at + thoughts));
+            let sequel = if !led_to.is_empty() && (said.is_hidden)(&led_to[..seen]) {
                 Some(Sequel::All)
             } else if thoughts == 1 {
                 // The last of several thoughts is the one that the searches follow.
@@ -165,7 +168,7 @@ mod tests {
     use crate::responses::are_taken_back;
 
     fn searched(items: &[Value]) -> Said<'_> {
-        Said { items, is_kept: true, is_hidden: are_searches }
+        Said { items, is_kept: true, seen: items.len(), is_hidden: are_searches }
     }
 
     fn taken_back(items: &[Value]) -> Said<'_> {
@@ -226,6 +229,24 @@ mod tests {
             [thought("r"), call("Bash"), message(), call("Bash")],
         ] {
             assert_eq!(to_nothing(taken_back(&said)), 0, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn thoughts_whose_sequel_was_withheld_from_its_first_call_on_are_left_out() {
+        let search = call("toolgate_search_tools");
+        for (said, seen, left_out) in [
+            ([thought("r"), call("Bash"), message()], 1, true),
+            ([thought("r"), search.clone(), message()], 2, true),
+            ([thought("r"), message(), call("Bash")], 2, false),
+            ([thought("r"), call("Bash"), message()], 3, false),
+        ] {
+            let thoughts = Thoughts::default();
+            let noted = thoughts.noted(1, Said { seen, ..taken_back(&said) });
+            thoughts.note(&Arc::from("a"), &noted);
+            let sent = json!({ "input": [thought("r")] }).to_string();
+            let empty = json!({ "input": [] }).to_string();
+            assert_eq!(thoughts.restored(1, &sent), left_out.then_some(empty), "{said:?}");
         }
     }
 

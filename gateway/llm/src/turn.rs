@@ -97,6 +97,18 @@ pub(crate) struct StoredTurn {
     pub(crate) tools: Option<Arc<str>>,
 }
 
+/// Answer that is taken back, because a call in it was refused.
+#[derive(Default)]
+pub(crate) struct Refused<'a> {
+    /// What the model said, as messages.
+    pub(crate) said: Vec<Value>,
+    /// Number of the items of it, where they are items, that the host may have seen.
+    pub(crate) seen: usize,
+    pub(crate) calls: &'a [Call],
+    pub(crate) judged: &'a [Judged],
+    pub(crate) searches: &'a [Search],
+}
+
 /// Request as it came, but for tools that are withheld.
 pub(crate) struct Thinned {
     pub(crate) text: String,
@@ -744,12 +756,17 @@ impl Turn {
 
     /// Notes thoughts of an answer that led to hidden searches: the host may have seen them.
     pub(crate) fn note_searched(&self, said: &[Value]) {
-        self.hide(&self.thoughts_before(said, are_searches));
+        self.hide(&self.thoughts_before(said, said.len(), are_searches));
     }
 
-    /// Returns the thoughts in an answer that the host sees without all that they led to.
-    fn thoughts_before(&self, items: &[Value], is_hidden: fn(&[Value]) -> bool) -> Vec<Noted> {
-        let said = Said { items, is_kept: self.chat.is_kept, is_hidden };
+    /// Returns the thoughts in an answer that the host sees without all that they led to, where it sees the answer up to an item.
+    fn thoughts_before(
+        &self,
+        items: &[Value],
+        seen: usize,
+        is_hidden: fn(&[Value]) -> bool,
+    ) -> Vec<Noted> {
+        let said = Said { items, is_kept: self.chat.is_kept, seen, is_hidden };
         match self.chat.api {
             Api::OpenAiResponses => self.decider.thoughts.noted(self.owner, said),
             Api::Anthropic | Api::OpenAiChat | Api::Gemini => Vec::new(),
@@ -814,17 +831,12 @@ impl Turn {
     }
 
     /// Takes an answer back, because a call in it was refused. Returns the text of the request that tells the model.
-    pub(crate) async fn refuse(
-        &mut self,
-        said: Vec<Value>,
-        calls: &[Call],
-        judged: &[Judged],
-        searches: &[Search],
-    ) -> Option<String> {
+    pub(crate) async fn refuse(&mut self, refused: Refused<'_>) -> Option<String> {
+        let Refused { said, seen, calls, judged, searches } = refused;
         self.refusals += 1;
         self.begin_hidden();
-        let taken_back = self.thoughts_before(&said, are_taken_back);
-        let searched = self.thoughts_before(&said, are_searches);
+        let taken_back = self.thoughts_before(&said, seen, are_taken_back);
+        let searched = self.thoughts_before(&said, said.len(), are_searches);
         let mut found = Vec::with_capacity(searches.len());
         for search in searches {
             found.push(self.answer(search).await);
@@ -1164,7 +1176,7 @@ pub(crate) mod tests {
         let mut turn = turn(Api::Anthropic, &text, GateConfig::Enforce);
         assert_eq!(turn.time_left(), HIDDEN_MAX);
         for _ in 0..2 {
-            turn.refuse(Vec::new(), &[], &[], &[]).await.expect("a request");
+            turn.refuse(Refused::default()).await.expect("a request");
             tokio::time::advance(HIDDEN_MAX / 4).await;
         }
         assert_eq!(turn.time_left(), HIDDEN_MAX / 2);
@@ -1185,7 +1197,8 @@ pub(crate) mod tests {
             if !is_built {
                 turn.asked = Some(Strategy::Pass);
             }
-            let body = turn.refuse(said.to_vec(), &[], &[], &[]).await;
+            let refused = Refused { said: said.to_vec(), seen: said.len(), ..Refused::default() };
+            let body = turn.refuse(refused).await;
             assert_eq!(body.is_some(), is_built);
             let sent = thoughts(&turn).restored(0, &next).expect("a thought leads to nothing");
             assert_eq!(sent, json!({ "input": left }).to_string());

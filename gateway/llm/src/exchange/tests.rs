@@ -240,6 +240,28 @@ async fn thoughts_of_a_search_beside_a_call_of_the_hosts_are_left_out_later() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn thoughts_before_a_refused_call_are_left_out_later_whatever_was_withheld_with_it() {
+    let thought = json!({ "type": "reasoning", "id": "r1" });
+    let refused = json!({ "type": "function_call", "id": "f", "call_id": "c", "name": "nothing",
+        "arguments": "{}", "status": "completed" });
+    let said = json!({ "type": "message", "id": "m1", "role": "assistant", "content": [] });
+    let output = [thought.clone(), refused, said];
+    let done = |(at, item): (usize, &Value)| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
+    let mut streamed: Vec<Value> = output.iter().enumerate().map(done).collect();
+    let response = json!({ "id": "m", "output": output });
+    streamed.push(json!({ "type": "response.completed", "response": response }));
+    let next = events(&calling(Api::OpenAiResponses, "Bash"));
+    let (turn, asked) = exchange(Api::OpenAiResponses, GateConfig::Enforce, next);
+    let thoughts = turn::tests::thoughts(&turn.turn);
+    let read = read_all(turn.stream(events(&data(&streamed)))).await;
+    assert!(read.contains("r1") && !read.contains("m1"), "{read}");
+    assert!(asked.lock().contains("unknown_tool"));
+    let later = json!({ "input": [thought, { "role": "user", "content": "Go on." }] });
+    let left = json!({ "input": [{ "role": "user", "content": "Go on." }] }).to_string();
+    assert_eq!(thoughts.restored(0, &later.to_string()), Some(left));
+}
+
 fn json_answer(text: &str) -> Answer {
     answer(StatusCode::OK, "application/json", ending(vec![text.to_owned().into()]))
 }
