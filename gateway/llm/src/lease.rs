@@ -207,7 +207,8 @@ impl Leases {
     async fn sweep(&self, own: &Held) -> Result<(), Error> {
         for server in self.servers(NUMBERS).await? {
             let Some(number) = number_of(&server) else { continue };
-            let is_over = own.renewed_at.saturating_sub(time_of(&server)) >= self.lasting;
+            let lasting = lasting_of(&server).unwrap_or(self.lasting);
+            let is_over = own.renewed_at.saturating_sub(time_of(&server)) >= lasting;
             if server.description == FREE || number == own.number || !is_over {
                 continue;
             }
@@ -238,8 +239,9 @@ impl Leases {
         Ok(())
     }
 
+    /// Returns what is said of a number that this process holds: its name, the renewals, and the length of the lease in milliseconds.
     fn description(&self, renewals: u64) -> String {
-        format!("{} {renewals}", self.holder)
+        format!("{} {renewals} {}", self.holder, self.lasting.as_millis())
     }
 
     /// Writes who holds a number, if its etag is still this one. Without an etag the number is made, which one process can do.
@@ -315,6 +317,12 @@ fn is_hexadecimal(text: &str) -> bool {
 
 fn number_of(server: &v1::McpServer) -> Option<u32> {
     server.name.parse().ok()
+}
+
+/// Returns the length of a number's lease, if its holder says it.
+fn lasting_of(server: &v1::McpServer) -> Option<Duration> {
+    let millis = server.description.split(' ').nth(2)?;
+    millis.parse().ok().map(Duration::from_millis)
 }
 
 /// Returns the time of a server's last change by the plane's clock, since 1970.

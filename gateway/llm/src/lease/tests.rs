@@ -147,6 +147,11 @@ impl Plane {
         tenant
     }
 
+    /// Puts the clock forward.
+    fn pass(&self, time: Duration) {
+        self.0.lock().now += i64::try_from(time.as_secs()).expect("short");
+    }
+
     /// Returns the names of a tenant's MCP servers.
     fn names(&self, tenant: &str) -> Vec<String> {
         let catalog = self.0.lock();
@@ -177,4 +182,27 @@ async fn what_others_announced_under_a_number_stays() {
     for other in ["prod", "llm-0-prod", "llm-1-0123456789abcdef0123456789abcdef"] {
         assert_eq!(plane.names(other), ["db"]);
     }
+}
+
+#[tokio::test]
+async fn a_lease_lasts_as_long_as_its_holder_says() {
+    let plane = Plane::default();
+    let client = plane.client().await;
+    let long = Leases::new(&client, LASTING);
+    assert_eq!(long.number().await.expect("a number"), 0);
+    plane.put_set(0);
+    let short = Leases::new(&client, LASTING / 30);
+    plane.pass(LASTING / 3);
+    short.keep().await;
+    assert!(plane.said_of(0).starts_with(&long.holder) && !plane.names(&sets_of(0)).is_empty());
+    plane.pass(LASTING);
+    short.keep().await;
+    assert_eq!(plane.said_of(0), FREE);
+    assert!(plane.names(&sets_of(0)).is_empty());
+    // The other way round: what has a short lease is not kept for a long one.
+    plane.pass(LASTING / 3);
+    let other = Leases::new(&client, LASTING);
+    other.keep().await;
+    assert_eq!(other.number().await.expect("a number"), 0);
+    assert_eq!(plane.said_of(1), FREE);
 }
