@@ -134,7 +134,8 @@ impl Leases {
         self.unregister(&sets_of(number), tenant).await
     }
 
-    /// Gives the number back, once what was registered under it is taken out.
+    /// Takes out all that was registered under the number, also what was being registered, and gives it back. What can't be taken
+    /// out is left to the others, once the lease has ended.
     pub(crate) async fn release(&self) {
         // Nothing is renewed while this is held.
         let mut held = self.held.lock().await;
@@ -142,9 +143,17 @@ impl Leases {
             keeping.abort();
         }
         let Some(held) = held.take() else { return };
-        if let Err(error) = self.write(held.number, &held.etag, FREE.to_owned()).await {
+        if let Err(error) = self.give_back(&held).await {
             tracing::warn!(%error, "what the routing plane has of this process is free once its lease has ended");
         }
+    }
+
+    async fn give_back(&self, held: &Held) -> Result<(), Error> {
+        // What another process has by now is not this one's to take out.
+        let renewal = self.description(held.renewals + 1);
+        let server = self.write(held.number, &held.etag, renewal).await?;
+        self.clear(held.number).await?;
+        self.write(held.number, &server.etag, FREE.to_owned()).await.map(drop)
     }
 
     /// Renews the lease, or takes a number if there is none or another process has taken it.

@@ -29,6 +29,8 @@ struct Catalog {
     /// Time of the clock in seconds.
     now: i64,
     changes: u64,
+    /// Tenant whose MCP servers can't be taken out.
+    stuck: Option<String>,
 }
 
 fn failed(reason: ErrorReason) -> Status {
@@ -65,7 +67,11 @@ impl CatalogService for Plane {
         request: Request<v1::UnregisterServerRequest>,
     ) -> Answered<v1::UnregisterServerResponse> {
         let request = request.into_inner();
-        self.0.lock().servers.remove(&(request.tenant, request.server));
+        let mut catalog = self.0.lock();
+        if catalog.stuck.as_ref() == Some(&request.tenant) {
+            return Err(Status::internal("as the test says"));
+        }
+        catalog.servers.remove(&(request.tenant, request.server));
         Ok(Response::new(v1::UnregisterServerResponse::default()))
     }
 
@@ -147,6 +153,11 @@ impl Plane {
         tenant
     }
 
+    /// Has the MCP servers of one tenant alone be such that they can't be taken out.
+    fn stick(&self, tenant: Option<&str>) {
+        self.0.lock().stuck = tenant.map(str::to_owned);
+    }
+
     /// Puts the clock forward.
     fn pass(&self, time: Duration) {
         self.0.lock().now += i64::try_from(time.as_secs()).expect("short");
@@ -205,4 +216,44 @@ async fn a_lease_lasts_as_long_as_its_holder_says() {
     other.keep().await;
     assert_eq!(other.number().await.expect("a number"), 0);
     assert_eq!(plane.said_of(1), FREE);
+}
+
+#[tokio::test]
+async fn a_number_is_given_back_once_nothing_is_left_under_it() {
+    let plane = Plane::default();
+    let client = plane.client().await;
+    let leases = Leases::new(&client, LASTING);
+    let number = leases.number().await.expect("a number");
+    // A registration was under way, of which the process knows no set.
+    let set = plane.put_set(number);
+    leases.release().await;
+    assert!(plane.names(&set).is_empty() && plane.names(&sets_of(number)).is_empty());
+    assert_eq!(plane.said_of(number), FREE);
+
+    let number = leases.number().await.expect("a number");
+    let set = plane.put_set(number);
+    plane.stick(Some(&set));
+    leases.release().await;
+    assert!(plane.said_of(number).starts_with(&leases.holder), "something is left");
+    plane.stick(None);
+    plane.pass(LASTING);
+    Leases::new(&client, LASTING).keep().await;
+    assert!(plane.names(&set).is_empty());
+    assert_eq!(plane.said_of(number), FREE);
+}
+
+#[tokio::test]
+async fn what_another_process_has_by_now_is_not_taken_out() {
+    let plane = Plane::default();
+    let client = plane.client().await;
+    let late = Leases::new(&client, LASTING);
+    assert_eq!(late.number().await.expect("a number"), 0);
+    plane.pass(LASTING);
+    Leases::new(&client, LASTING).keep().await;
+    let other = Leases::new(&client, LASTING);
+    assert_eq!(other.number().await.expect("a number"), 0);
+    let set = plane.put_set(0);
+    late.release().await;
+    assert_eq!(plane.names(&set), ["git"]);
+    assert!(plane.said_of(0).starts_with(&other.holder));
 }
