@@ -182,31 +182,28 @@ impl Leases {
     /// Takes a number that nobody holds.
     async fn claim(&self) -> Result<Held, Error> {
         let known = self.servers(NUMBERS).await?;
-        for server in known.iter().filter(|server| server.description == FREE) {
-            let Some(number) = number_of(server) else { continue };
-            if let Some(held) = self.take(number, &server.etag).await? {
-                return Ok(held);
-            }
-        }
-        let known: HashSet<u32> = known.iter().filter_map(number_of).collect();
-        for number in (0..NUMBERS_MAX).filter(|number| !known.contains(number)) {
-            if let Some(held) = self.take(number, "").await? {
-                return Ok(held);
-            }
+        let free = known.iter().filter(|server| server.description == FREE);
+        let free = free.filter_map(|server| Some((number_of(server)?, server.etag.clone())));
+        let made: HashSet<u32> = known.iter().filter_map(number_of).collect();
+        let new = (0..NUMBERS_MAX).filter(|number| !made.contains(number));
+        let new = new.map(|number| (number, String::new()));
+        let numbers: Vec<(u32, String)> = free.chain(new).collect();
+        for (number, etag) in numbers {
+            let Some(held) = self.take(number, &etag).await? else { continue };
+            let Err(error) = self.clear(number).await else { return Ok(held) };
+            tracing::warn!(%error, number, "what is left in the routing plane under a number can't be taken out; another one is taken");
+            self.write(number, &held.etag, FREE.to_owned()).await?;
         }
         let problem = format!("{NUMBERS_MAX} processes of the proxy share it already");
         Err(Error::Answer { endpoint: self.plane.endpoint().to_owned(), problem })
     }
 
-    /// Takes a number with this etag, or a new one, and takes out what is left under it. `None` if another process was faster.
+    /// Takes a number with this etag, or a new one. `None` if another process was faster.
     async fn take(&self, number: u32, etag: &str) -> Result<Option<Held>, Error> {
         let since = Instant::now();
         let lost = [ErrorReason::EtagMismatch, ErrorReason::RequestIdReused];
         match self.write(number, etag, self.description(0)).await {
-            Ok(server) => {
-                self.clear(number).await?;
-                Ok(Some(Held::new(number, &server, since)))
-            }
+            Ok(server) => Ok(Some(Held::new(number, &server, since))),
             Err(error) if error.reason().is_some_and(|reason| lost.contains(&reason)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -221,15 +218,21 @@ impl Leases {
             if server.description == FREE || number == own.number || !is_over {
                 continue;
             }
-            // Whoever takes it is the only one that takes it.
-            if let Some(taken) = self.take(number, &server.etag).await? {
-                tracing::info!(
-                    number,
-                    "what an ended process had in the routing plane was taken out"
-                );
-                self.write(number, &taken.etag, FREE.to_owned()).await?;
+            if let Err(error) = self.free(number, &server.etag).await {
+                tracing::warn!(%error, number, "what an ended process had in the routing plane can't be taken out");
             }
         }
+        Ok(())
+    }
+
+    /// Takes out what is left under a number that another process held, and frees it. If that fails, it is tried again once a
+    /// lease has ended.
+    async fn free(&self, number: u32, etag: &str) -> Result<(), Error> {
+        // Whoever takes it is the only one that takes it.
+        let Some(taken) = self.take(number, etag).await? else { return Ok(()) };
+        self.clear(number).await?;
+        self.write(number, &taken.etag, FREE.to_owned()).await?;
+        tracing::info!(number, "what an ended process had in the routing plane was taken out");
         Ok(())
     }
 

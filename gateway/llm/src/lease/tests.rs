@@ -257,3 +257,46 @@ async fn what_another_process_has_by_now_is_not_taken_out() {
     assert_eq!(plane.names(&set), ["git"]);
     assert!(plane.said_of(0).starts_with(&other.holder));
 }
+
+#[tokio::test]
+async fn a_number_that_cannot_be_cleared_takes_no_other() {
+    let plane = Plane::default();
+    let client = plane.client().await;
+    for number in ["0", "1"] {
+        plane.put(NUMBERS, number, "ended 0 1000");
+    }
+    let stuck = plane.put_set(0);
+    let set = plane.put_set(1);
+    plane.stick(Some(&stuck));
+    plane.pass(LASTING);
+    let sweeping = Leases::new(&client, LASTING);
+    sweeping.keep().await;
+    assert!(plane.names(&set).is_empty(), "the sets of the next number are taken out");
+    assert_eq!(plane.said_of(1), FREE);
+    sweeping.keep().await;
+    assert_eq!(sweeping.number().await.expect("a number"), 2);
+    assert_eq!(plane.names(NUMBERS), ["0", "1", "2"]);
+    // It is tried again later.
+    plane.stick(None);
+    plane.pass(LASTING);
+    sweeping.keep().await;
+    assert_eq!(plane.said_of(0), FREE);
+    assert!(plane.names(&stuck).is_empty());
+}
+
+#[tokio::test]
+async fn a_free_number_that_cannot_be_cleared_stays_free_and_another_is_taken() {
+    let plane = Plane::default();
+    let client = plane.client().await;
+    plane.put(NUMBERS, "0", FREE);
+    let stuck = plane.put_set(0);
+    plane.stick(Some(&stuck));
+    for number in [1, 2] {
+        let leases = Leases::new(&client, LASTING);
+        assert_eq!(leases.number().await.expect("a number"), number);
+        assert_eq!(plane.said_of(0), FREE);
+    }
+    plane.stick(None);
+    assert_eq!(Leases::new(&client, LASTING).number().await.expect("a number"), 0);
+    assert!(plane.names(&stuck).is_empty());
+}
