@@ -150,33 +150,54 @@ impl Leases {
 
     async fn give_back(&self, held: &Held) -> Result<(), Error> {
         // What another process has by now is not this one's to take out.
-        let renewal = self.description(held.renewals + 1);
-        let server = self.write(held.number, &held.etag, renewal).await?;
+        let Some(held) = self.renewed(held).await? else { return Ok(()) };
         self.clear(held.number).await?;
-        self.write(held.number, &server.etag, FREE.to_owned()).await.map(drop)
+        self.write(held.number, &held.etag, FREE.to_owned()).await.map(drop)
     }
 
     /// Renews the lease, or takes a number if there is none or another process has taken it.
     async fn renew(&self, held: &mut MutexGuard<'_, Option<Held>>) -> Result<Held, Error> {
         if let Some(last) = held.as_ref() {
-            let since = Instant::now();
-            let renewals = last.renewals + 1;
-            match self.write(last.number, &last.etag, self.description(renewals)).await {
-                Ok(server) => {
-                    let renewed = Held { renewals, ..Held::new(last.number, &server, since) };
-                    **held = Some(renewed.clone());
-                    return Ok(renewed);
-                }
-                Err(error) if error.reason() == Some(ErrorReason::EtagMismatch) => {
-                    tracing::warn!("the routing plane takes this process for one that ended");
-                }
-                Err(error) => return Err(error),
+            if let Some(renewed) = self.renewed(last).await? {
+                **held = Some(renewed.clone());
+                return Ok(renewed);
             }
+            tracing::warn!("the routing plane takes this process for one that ended");
         }
         **held = None;
         let claimed = self.claim().await?;
         **held = Some(claimed.clone());
         Ok(claimed)
+    }
+
+    /// Renews a lease. `None` if another process has taken the number.
+    async fn renewed(&self, last: &Held) -> Result<Option<Held>, Error> {
+        if let Some(renewed) = self.renewed_from(last).await? {
+            return Ok(Some(renewed));
+        }
+        // The number is this process's still if it is the answer to an earlier renewal that was lost.
+        let servers = self.servers(NUMBERS).await?;
+        let is_same = |server: &&v1::McpServer| number_of(server) == Some(last.number);
+        let Some(server) = servers.iter().find(is_same) else { return Ok(None) };
+        let mut said = server.description.split(' ');
+        if said.next() != Some(self.holder.as_str()) {
+            return Ok(None);
+        }
+        let renewals = said.next().and_then(|renewals| renewals.parse().ok());
+        let renewals = renewals.unwrap_or(last.renewals);
+        let etag = server.etag.clone();
+        self.renewed_from(&Held { etag, renewals, ..last.clone() }).await
+    }
+
+    /// Renews a lease whose etag is known. `None` if it is another one by now.
+    async fn renewed_from(&self, last: &Held) -> Result<Option<Held>, Error> {
+        let since = Instant::now();
+        let renewals = last.renewals + 1;
+        match self.write(last.number, &last.etag, self.description(renewals)).await {
+            Ok(server) => Ok(Some(Held { renewals, ..Held::new(last.number, &server, since) })),
+            Err(error) if error.reason() == Some(ErrorReason::EtagMismatch) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes a number that nobody holds.

@@ -31,6 +31,8 @@ struct Catalog {
     changes: u64,
     /// Tenant whose MCP servers can't be taken out.
     stuck: Option<String>,
+    /// True if the answer to the next registration is lost.
+    is_losing: bool,
 }
 
 fn failed(reason: ErrorReason) -> Status {
@@ -59,6 +61,9 @@ impl CatalogService for Plane {
             return Err(failed(ErrorReason::RequestIdReused));
         }
         let server = catalog.put(&request.tenant, &request.server, &request.description);
+        if std::mem::take(&mut catalog.is_losing) {
+            return Err(Status::internal("as the test says"));
+        }
         Ok(Response::new(v1::RegisterServerResponse { server: Some(server), ..Default::default() }))
     }
 
@@ -299,4 +304,24 @@ async fn a_free_number_that_cannot_be_cleared_stays_free_and_another_is_taken() 
     plane.stick(None);
     assert_eq!(Leases::new(&client, LASTING).number().await.expect("a number"), 0);
     assert!(plane.names(&stuck).is_empty());
+}
+
+#[tokio::test]
+async fn a_renewal_whose_answer_was_lost_leaves_the_number() {
+    let plane = Plane::default();
+    let leases = Leases::new(&plane.client().await, LASTING);
+    let number = leases.number().await.expect("a number");
+    for _ in 0..2 {
+        plane.0.lock().is_losing = true;
+        leases.keep().await;
+    }
+    leases.keep().await;
+    assert_eq!(leases.number().await.expect("a number"), number);
+    assert_eq!(plane.names(NUMBERS), [number.to_string()]);
+    // Each renewal is another text, so that the plane notes its time.
+    assert_eq!(plane.said_of(number), leases.description(3));
+    plane.0.lock().is_losing = true;
+    leases.keep().await;
+    leases.release().await;
+    assert_eq!(plane.said_of(number), FREE);
 }
