@@ -163,6 +163,7 @@ impl Exchange {
         }
         self.turn.note_searched(&said);
         if searches.is_empty() || has_calls {
+            self.turn.leave(&searches);
             self.turn.look_up(&searches).await;
             return None;
         }
@@ -211,6 +212,7 @@ impl Exchange {
             splitter: Splitter::default(),
             withheld: Vec::new(),
             is_passing: false,
+            ending: Ending::Open,
             is_over: false,
             failure: None,
             exchange: self,
@@ -239,6 +241,17 @@ impl From<Unsendable> for Failure {
     }
 }
 
+/// Stage of an answer's end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Nothing of it is remembered yet.
+    Open,
+    /// What the host may refer to later is remembered.
+    Noted,
+    /// It is decided how the turn goes on behind it.
+    Settled,
+}
+
 /// Stream of one turn.
 struct Streaming {
     /// Rest of the current answer; `None` at the end of the turn.
@@ -249,6 +262,8 @@ struct Streaming {
     withheld: Vec<u8>,
     /// True once an answer was too large to be withheld.
     is_passing: bool,
+    /// Stage of the current answer's end.
+    ending: Ending,
     /// True once the turn has come to its end, so that what follows only passes.
     is_over: bool,
     /// Error to end with, once what came before it is written.
@@ -311,6 +326,22 @@ impl Streaming {
         while let Some(event) = self.splitter.next() {
             self.event(&event, out);
         }
+        if self.machine.has_ended() && !self.is_waiting() {
+            // The host has all of it, and may leave before the body ends.
+            self.note_end();
+        }
+    }
+
+    /// Remembers what the host may refer to later: the IDs of the turn's answers, and thoughts and searches of the last one.
+    fn note_end(&mut self) {
+        if self.ending != Ending::Open {
+            return;
+        }
+        self.ending = Ending::Noted;
+        let turn = &mut self.exchange.turn;
+        turn.note_searched(self.machine.said());
+        turn.leave(self.machine.searches());
+        turn.answered(self.machine.ids());
     }
 
     /// Takes an event. What the host gets of it is withheld if it is of a call that must be judged.
@@ -358,11 +389,14 @@ impl Streaming {
     }
 
     /// Returns the body of the request that answers searches; `None` if the answer is the turn's last.
-    async fn searched(&mut self) -> Option<String> {
+    async fn searched(&mut self, is_noted: bool) -> Option<String> {
         let turn = &mut self.exchange.turn;
         turn.note_searched(self.machine.said());
         match self.machine.end() {
             End::Done(searches) => {
+                if !is_noted {
+                    turn.leave(&searches);
+                }
                 turn.look_up(&searches).await;
                 None
             }
@@ -387,11 +421,13 @@ impl Streaming {
     /// Asks on behind an answer with a search or a refused call, or ends the turn. What follows in the body of an answer that
     /// the host gets passes.
     async fn settle(&mut self, out: &mut Vec<u8>) {
+        let is_noted = self.ending == Ending::Noted;
+        self.ending = Ending::Settled;
         let body = match self.told(out).await {
             Some(body) => Some(body),
             None => {
                 out.append(&mut self.withheld);
-                self.searched().await
+                self.searched(is_noted).await
             }
         };
         let Some(body) = body else {
@@ -409,6 +445,7 @@ impl Streaming {
         match self.exchange.go_on(body).await {
             Ok(answer) if is_stream(&answer) => {
                 self.machine.go_on();
+                self.ending = Ending::Open;
                 self.pieces = Some(answer.pieces);
             }
             Ok(answer) => {
@@ -431,8 +468,11 @@ impl Streaming {
 }
 
 impl Drop for Streaming {
-    /// Notes the usage, also of a turn that broke off.
+    /// Notes the usage, also of a turn that broke off, and what the host may refer to of an answer that it did not wait for.
     fn drop(&mut self) {
+        if self.machine.has_ended() {
+            self.note_end();
+        }
         self.exchange.turn.used(&self.machine.usage());
     }
 }

@@ -161,6 +161,14 @@ impl Machine {
         }
     }
 
+    /// Returns the searches of an answer that has ended, where the provider keeps answers. [`Machine::end`] takes them.
+    pub(crate) fn searches(&self) -> &[Search] {
+        match self {
+            Self::Responses(stream) => stream.searches(),
+            Self::Anthropic(_) | Self::Chat(_) | Self::Gemini(_) => &[],
+        }
+    }
+
     /// Says how the answer ended.
     pub(crate) fn end(&mut self) -> End {
         match self {

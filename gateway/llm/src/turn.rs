@@ -721,7 +721,6 @@ impl Turn {
     /// Finds the tools of a turn's searches without asking the model again: the next request has them. The host waits
     /// for its answer meanwhile, so that it takes no longer than a decision.
     pub(crate) async fn look_up(&mut self, searches: &[Search]) {
-        self.leave(searches);
         let limit = self.decider.settings().first_decision_timeout;
         let all = async {
             for search in searches.iter().take(SEARCHES_MAX as usize) {
@@ -788,7 +787,7 @@ impl Turn {
     }
 
     /// Notes searches that have no answer in what the provider keeps.
-    fn leave(&mut self, searches: &[Search]) {
+    pub(crate) fn leave(&mut self, searches: &[Search]) {
         self.open_calls.extend(searches.iter().map(|search| search.id.clone()));
     }
 
@@ -1111,6 +1110,13 @@ pub(crate) mod tests {
     pub(crate) fn thoughts(turn: &Turn) -> Arc<Thoughts> {
         assert_eq!(turn.owner, 0);
         Arc::clone(&turn.decider.thoughts)
+    }
+
+    /// Returns what a turn's decider remembers behind an answer, for the turn's host.
+    pub(crate) fn behind(turn: &Turn) -> impl Fn(&str) -> Option<Behind> + use<> {
+        let kept = Arc::clone(&turn.decider.kept);
+        let owner = turn.owner;
+        move |id| kept.find(owner, id)
     }
 
     fn request_with(tools: &[&str]) -> String {

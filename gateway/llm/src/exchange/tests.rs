@@ -222,6 +222,8 @@ async fn thoughts_of_a_search_beside_a_call_of_the_hosts_are_left_out_later() {
     );
     let mut streamed: Vec<Value> = items.collect();
     streamed.push(json!({ "type": "response.completed", "response": response }));
+    let next = json!({ "input": [thought("r1"), call("Bash"), thought("r2")] });
+    let left = json!({ "input": [thought("r1"), call("Bash")] }).to_string();
     for gate in [GateConfig::Off, GateConfig::Enforce] {
         for is_stream in [true, false] {
             let (turn, asked) = exchange(Api::OpenAiResponses, gate, events(""));
@@ -232,12 +234,41 @@ async fn thoughts_of_a_search_beside_a_call_of_the_hosts_are_left_out_later() {
                 turn.whole(json_answer(&response.to_string())).await;
             }
             assert!(asked.lock().is_empty(), "the call goes to the host");
-            let next = json!({ "input": [thought("r1"), call("Bash"), thought("r2")] });
             let sent = thoughts.restored(0, &next.to_string());
-            let left = json!({ "input": [thought("r1"), call("Bash")] }).to_string();
-            assert_eq!(sent, Some(left), "{gate:?} {is_stream}");
+            assert_eq!(sent.as_ref(), Some(&left), "{gate:?} {is_stream}");
         }
+        // The host leaves at the last event, before the body ends.
+        let (turn, _) = exchange(Api::OpenAiResponses, gate, events(""));
+        let thoughts = turn::tests::thoughts(&turn.turn);
+        let behind = turn::tests::behind(&turn.turn);
+        let mut host = turn.stream(open(&data(&streamed)));
+        let mut read = String::new();
+        while !read.contains("response.completed") {
+            let piece = host.next().await.expect("the body is open").expect("a piece");
+            read.push_str(std::str::from_utf8(&piece).expect("a text"));
+        }
+        drop(host);
+        assert_eq!(thoughts.restored(0, &next.to_string()).as_ref(), Some(&left), "{gate:?}");
+        let behind = behind("m").expect("the answer is known");
+        assert_eq!(
+            (behind.ids, behind.open_calls),
+            (vec!["m".to_owned()], vec!["toolgate_search_tools".to_owned()])
+        );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_end_the_host_did_not_wait_for_is_known() {
+    let next = events(&calling(Api::OpenAiResponses, "Bash"));
+    let (turn, asked) = exchange(Api::OpenAiResponses, GateConfig::Enforce, next);
+    let behind = turn::tests::behind(&turn.turn);
+    let mut host = turn.stream(open(&calling(Api::OpenAiResponses, "Bash")));
+    let begun = host.next().now_or_never().flatten().expect("its beginning").expect("a piece");
+    let begun = String::from_utf8_lossy(&begun);
+    assert!(begun.contains("response.created") && !begun.contains("Bash"), "{begun}");
+    drop(host);
+    assert!(asked.lock().is_empty());
+    assert_eq!(behind("m").expect("the answer is known").ids, ["m"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -430,6 +430,11 @@ impl ResponsesStream {
         &self.said
     }
 
+    /// Returns the searches of this answer.
+    pub(super) fn searches(&self) -> &[Search] {
+        &self.searches
+    }
+
     /// Takes this answer back from its first call on. Returns what the model said, as items, and its searches.
     pub(super) fn take_back(&mut self) -> (Vec<Value>, Vec<Search>) {
         let mut passed = std::mem::take(&mut self.passed);
