@@ -7,6 +7,7 @@ use toolgate_llm::envelope::is_envelope;
 
 use crate::answer::{Asked, Results, Search, is_search, join_heads};
 use crate::gate::Call;
+use crate::kept::LATE;
 use crate::opener::{Opener, Part};
 use crate::raw;
 use crate::toolset::{Names, Namespaced};
@@ -204,11 +205,17 @@ pub(crate) fn is_hosts(item: &Value) -> bool {
 
 /// Opens the envelopes in an output and takes the searches out of it, and thoughts that led to nothing else.
 pub(crate) fn open_output(output: &mut Vec<Value>, names: &Names) -> Asked {
-    let mut asked = Asked::default();
-    output.retain_mut(|item| keep(item, names, &mut asked));
+    let asked = open_items(output, names);
     if !asked.searches.is_empty() {
         remove_lone(output);
     }
+    asked
+}
+
+/// Opens the envelopes among items and takes the searches out of them.
+fn open_items(items: &mut Vec<Value>, names: &Names) -> Asked {
+    let mut asked = Asked::default();
+    items.retain_mut(|item| keep(item, names, &mut asked));
     asked
 }
 
@@ -379,14 +386,26 @@ pub(crate) fn remove_tools(response: &mut Value) {
 /// hidden searches and their answers.
 pub(crate) fn restore_input(list: &mut Value, names: &Names) {
     let Some(items) = list.get_mut("data").and_then(Value::as_array_mut) else { return };
-    let asked = open_output(items, names);
+    // Thoughts are the host's, wherever a page ends: those that led to nothing were not sent.
+    let asked = open_items(items, names);
     let is_answer = |item: &Value| {
         let is_of = |search: &Search| item["call_id"] == search.id.as_str();
-        item["type"] == "function_call_output" && asked.searches.iter().any(is_of)
+        let is_hidden = || is_late(&item["output"]) || asked.searches.iter().any(is_of);
+        item["type"] == "function_call_output" && is_hidden()
     };
     items.retain_mut(|item| {
         !is_answer(item) && ["content", "output"].iter().all(|key| restore_text(item, key))
     });
+}
+
+/// Returns true if an output is the answer to a hidden search that was put back. The search may be on another page, or in an
+/// earlier answer.
+fn is_late(output: &Value) -> bool {
+    match output.as_array().map(Vec::as_slice) {
+        Some([part]) => part["text"] == LATE,
+        Some(_) => false,
+        None => output == LATE,
+    }
 }
 
 /// Beginning of what the proxy adds to texts.
@@ -690,6 +709,29 @@ mod tests {
         ];
         assert_eq!(list["data"], json!(expected));
         assert_eq!(list["has_more"], false);
+    }
+
+    #[test]
+    fn pages_of_a_requests_items_have_no_answer_to_a_hidden_search_and_all_thoughts() {
+        let thought = json!({ "type": "reasoning", "id": "r" });
+        let message = json!({ "type": "message", "role": "assistant", "content": "x" });
+        let search = call(SEARCH_TOOL_NAME, "{}");
+        let late = |output: Value| json!({ "type": "function_call_output", "call_id": "c1", "output": output });
+        let part = json!([{ "type": "input_text", "text": LATE }]);
+        let restored = |items: &[&Value]| {
+            let mut list = json!({ "data": items });
+            restore_input(&mut list, &Names::new());
+            list["data"].take()
+        };
+        // The newest come first, and the page ends with what led to the search.
+        let page = [&message, &late(json!(LATE)), &search, &thought];
+        assert_eq!(restored(&page), json!([message, thought]));
+        // The search of these is on the next page, or in an earlier answer.
+        for output in [json!(LATE), part] {
+            assert_eq!(restored(&[&message, &late(output)]), json!([message]));
+        }
+        let own = late(json!([{ "type": "input_text", "text": "x" }]));
+        assert_eq!(restored(&[&own]), json!([own]));
     }
 
     #[test]
