@@ -131,9 +131,11 @@ def test_the_proxy_reaches_the_server_its_keys_and_the_providers() -> None:
 
 
 def test_several_pods_are_where_each_host_stays_with_one() -> None:
-    assert chart.find(llm_with(replicas=3), "Deployment", NAME)["spec"]["replicas"] == 3
-    objects = chart.render(chart.example("llm"))
-    assert chart.find(objects, "Deployment", NAME)["spec"]["replicas"] == 2
+    for objects, count in [
+        (llm_with(replicas=3, hostsStay=True), 3),
+        (chart.render(chart.example("llm")), 2),
+    ]:
+        assert chart.find(objects, "Deployment", NAME)["spec"]["replicas"] == count
 
 
 def test_what_authenticates_may_stand_before_a_proxy_without_keys() -> None:
@@ -212,6 +214,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
                 "httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]},
             }
         },
+        "a pod does not know the conversations of another",
+    ),
+    "an Ingress of one's own before several pods": (
+        {"llm": {"replicas": 2}},
         "a pod does not know the conversations of another",
     ),
     "a route of no Gateway": (
