@@ -24,9 +24,9 @@ const MODEL_NAME_MAX: usize = 128;
 /// Label of all other models.
 const OTHER: &str = "other";
 
-/// Bounds of the histogram, in seconds.
+/// Bounds of the histogram, in seconds. Requests with new tools wait 150 ms, and an alert begins at the next bound.
 const BOUNDS: [f64; 12] =
-    [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.15, 1.0, 10.0];
+    [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.25, 1.0, 10.0];
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Times = Family<Labels<1>, Histogram, fn() -> Histogram>;
