@@ -643,7 +643,10 @@ impl Turn {
         if withheld.is_empty() {
             return Ok(None);
         }
-        closed(|| self.chat.without(withheld))?.map(Some)
+        let left = closed(|| self.chat.without(withheld)).flatten();
+        left.map(Some).inspect_err(|unsendable| {
+            self.decider.savings.metrics().refused(unsendable.name());
+        })
     }
 
     /// Returns the betas that the request needs beside the host's, for the header `anthropic-beta`.
@@ -1162,6 +1165,19 @@ pub(crate) mod tests {
         let toolset = Arc::get_mut(&mut turn.toolset).expect("nobody else has it");
         toolset.withheld = Arc::new(HashSet::from(["mcp__git__log".to_owned()]));
         assert_eq!(turn.original(), Ok(Some(request_with(&["Bash", "mcp__git__diff"]))));
+    }
+
+    #[tokio::test]
+    async fn an_original_that_cannot_be_sent_is_counted_as_refused() {
+        let forced = r#""tool_choice":{"type":"any"},"model""#;
+        let text = request_with(&["mcp__git__log"]).replace(r#""model""#, forced);
+        let mut turn = turn(Api::Anthropic, &text, GateConfig::Off);
+        let toolset = Arc::get_mut(&mut turn.toolset).expect("nobody else has it");
+        toolset.withheld = Arc::new(HashSet::from(["mcp__git__log".to_owned()]));
+        assert_eq!(turn.original(), Err(Unsendable::NothingLeft));
+        let exposed = turn.decider.savings.metrics().exposed();
+        let line = r#"toolgate_llm_refused_total{reason="quarantined"} 1"#;
+        assert!(exposed.contains(line), "{exposed}");
     }
 
     #[tokio::test]
