@@ -46,7 +46,7 @@ pub(crate) struct ResponsesStream {
     /// End of the answer, which is held while searches wait.
     held: Option<Value>,
     has_ended: bool,
-    /// Response as the turn's first event has it.
+    /// Response as the turn's first event has it, with the tools that the provider was sent: the host's may be large.
     begun: Value,
     /// IDs of the turn's answers that have ended.
     ids: Vec<String>,
@@ -139,11 +139,11 @@ impl ResponsesStream {
         if self.is_later {
             return;
         }
-        let response = value.get_mut("response");
-        let is_changed = response.is_some_and(|response| self.put_tools(response));
         if self.begun.is_null() {
             self.begun = value["response"].clone();
         }
+        let response = value.get_mut("response");
+        let is_changed = response.is_some_and(|response| self.put_tools(response));
         self.numbers.write(value, Some(event).filter(|_| !is_changed), out);
     }
 
@@ -501,6 +501,7 @@ impl ResponsesStream {
     /// Writes an error that ends the turn.
     pub(super) fn fail(&self, error: &Value, out: &mut Vec<u8>) {
         let mut event = failure(&self.begun, error);
+        self.put_tools(&mut event["response"]);
         if let Some(last) = self.numbers.last {
             event["sequence_number"] = (last + 1).into();
         }

@@ -431,6 +431,12 @@ fn each_event_with_a_response_tells_the_host_its_own_tools() {
     let mut text = run(&mut machine, searching.as_bytes(), 64);
     assert!(matches!(machine.end(), End::Searching(..)));
     machine.go_on();
+    let held = format!("{machine:?}");
+    assert_eq!(
+        held.matches("mcp__git__log").count(),
+        1,
+        "a stream has the host's tools once: {held}"
+    );
     text += &run(&mut machine, stream(&told("r2", &[])).as_bytes(), 64);
     let mut error = Vec::new();
     machine.fail(&json!("late"), &mut error);
