@@ -3,7 +3,6 @@
 from itertools import repeat
 from pathlib import Path
 
-import pytest
 from llm_provider import Json, Provider, Proxy, answer, serving
 from llm_tools import PATIENT
 from test_llm_proxy_envelope import anthropic_answer, anthropic_request
@@ -30,9 +29,10 @@ def listed(plane: ToolgateProcess, tenant: str) -> dict[str, str]:
             return {}
 
 
-def held(plane: ToolgateProcess) -> list[str]:
-    """The numbers of processes that are held."""
-    return [number for number, holder in listed(plane, NUMBERS).items() if holder != "free"]
+def holders(plane: ToolgateProcess) -> dict[str, str]:
+    """The names of the processes that hold numbers, by these."""
+    said = listed(plane, NUMBERS).items()
+    return {number: text.split()[0] for number, text in said if text != "free"}
 
 
 def sets(plane: ToolgateProcess, number: str) -> list[str]:
@@ -47,6 +47,13 @@ class Company:
         self._binary, self._folder, self._provider = binary, folder, provider
         self._arguments = ("--server", f"http://{plane.target}")
         self._started: list[Proxy] = []
+        # A proxy of another test may hold its number still.
+        self._plane, self._others = plane, {*holders(plane).values()}
+
+    def held(self) -> list[str]:
+        """The numbers that its processes hold."""
+        found = holders(self._plane).items()
+        return [number for number, holder in found if holder not in self._others]
 
     def start(self, settings: str = PATIENT) -> Proxy:
         folder = self._folder / str(len(self._started))
@@ -66,26 +73,19 @@ def ask(proxy: Proxy, **more: Json) -> str:
     return proxy.ask(PATH, anthropic_request(**more)).note
 
 
-@pytest.fixture
-def plane(server: ToolgateProcess) -> ToolgateProcess:
-    """A plane that no proxy has now."""
-    wait_until(lambda: not held(server), "a proxy of another test is there")
-    return server
-
-
 def test_a_process_that_ends_takes_out_nothing_of_anothers(
-    binary: Path, tmp_path: Path, plane: ToolgateProcess
+    binary: Path, tmp_path: Path, server: ToolgateProcess
 ) -> None:
     with serving(Provider(*repeat(DONE, 4))) as provider:
-        company = Company(binary, tmp_path, plane, provider.url)
+        company = Company(binary, tmp_path, server, provider.url)
         try:
             first, second = company.start(), company.start()
             notes = [ask(first), ask(second)]
-            numbers = held(plane)
-            tenants = [tenant for number in numbers for tenant in sets(plane, number)]
+            numbers = company.held()
+            tenants = [tenant for number in numbers for tenant in sets(server, number)]
             first.__exit__()
             notes += [ask(second), ask(second)]
-            left = [tenant for tenant in tenants if listed(plane, tenant)]
+            left = [tenant for tenant in tenants if listed(server, tenant)]
             second.__exit__()
         finally:
             company.end()
@@ -93,30 +93,30 @@ def test_a_process_that_ends_takes_out_nothing_of_anothers(
     assert len(numbers) == len(set(tenants)) == 2, tenants
     assert len({tenant.rsplit("-", 1)[1] for tenant in tenants}) == 1, "the same tools"
     assert len(left) == 1, "the other's stay"
-    assert not held(plane)
-    assert not any(listed(plane, tenant) for tenant in tenants)
+    assert not company.held()
+    assert not any(listed(server, tenant) for tenant in tenants)
 
 
 def test_what_a_killed_process_left_is_taken_out_and_its_number_is_free(
-    binary: Path, tmp_path: Path, plane: ToolgateProcess
+    binary: Path, tmp_path: Path, server: ToolgateProcess
 ) -> None:
     with serving(Provider(*repeat(DONE, 2))) as provider:
-        company = Company(binary, tmp_path, plane, provider.url)
+        company = Company(binary, tmp_path, server, provider.url)
         try:
             killed = company.start(SHORT)
             assert ask(killed).startswith("envelope")
-            [number] = held(plane)
-            [tenant] = sets(plane, number)
+            [number] = company.held()
+            [tenant] = sets(server, number)
             killed.kill()
-            assert sorted(listed(plane, tenant)) == SERVERS
+            assert sorted(listed(server, tenant)) == SERVERS
             other = company.start(SHORT)
             assert ask(other).startswith("envelope")
-            wait_until(lambda: listed(plane, NUMBERS)[number] == "free", other.log)
-            assert not sets(plane, number)
-            assert not listed(plane, tenant)
-            [of_other] = held(plane)
-            [kept] = sets(plane, of_other)
-            assert sorted(listed(plane, kept)) == SERVERS
+            wait_until(lambda: listed(server, NUMBERS)[number] == "free", other.log)
+            assert not sets(server, number)
+            assert not listed(server, tenant)
+            [of_other] = company.held()
+            [kept] = sets(server, of_other)
+            assert sorted(listed(server, kept)) == SERVERS
             other.__exit__()
         finally:
             company.end()
