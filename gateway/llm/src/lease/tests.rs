@@ -195,6 +195,7 @@ async fn what_others_announced_under_a_number_stays() {
     let leases = Leases::new(&plane.client().await, LASTING);
     assert_eq!(leases.number().await.expect("a number"), 0);
     assert!(plane.names(&set).is_empty() && plane.names(&sets_of(0)).is_empty());
+    assert!(plane.said_of(0).starts_with(&leases.holder));
     for other in ["prod", "llm-0-prod", "llm-1-0123456789abcdef0123456789abcdef"] {
         assert_eq!(plane.names(other), ["db"]);
     }
