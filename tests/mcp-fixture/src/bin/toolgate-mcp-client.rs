@@ -106,7 +106,6 @@ impl Client {
             asker: None,
             requester: None,
             sent: None,
-            sent: None,
         };
         let result = self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await?;
         Ok(serde_json::from_str(result.get())?)

@@ -121,7 +121,6 @@ impl Client {
             asker: None,
             requester: None,
             sent: None,
-            sent: None,
         };
         self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await.map(|_result| ())
     }
