@@ -218,6 +218,10 @@ pub(crate) async fn known(
     if kind != Kind::Resources || known != Known::Missed {
         return known;
     }
+    let resources = list_name(gateway, caller, Kind::Resources, server);
+    if gateway.vetting().is_overfull(&resources) {
+        return known;
+    }
     // They are looked at, if nobody did.
     let _of_templates = known_of_list(gateway, caller, server, Kind::Templates, name).await;
     let templates = list_name(gateway, caller, Kind::Templates, server);

@@ -75,6 +75,9 @@ struct KnownList {
     shown: HashSet<u64>,
     /// Templates that hosts may get, as far as there is place.
     templates: BTreeSet<String>,
+    template_bytes: usize,
+    /// More items are left out than are kept.
+    is_overfull: bool,
     /// Time at which the gateway asked for it and got a part.
     part_since: Option<Instant>,
 }
@@ -206,10 +209,18 @@ impl Vetting {
         }
     }
 
-    /// Returns true if a URI fits a template of a list that hosts may get, and none that is left out.
+    /// Returns true if more items of a list are left out than are kept, so that a missing one may be one of them.
+    pub(crate) fn is_overfull(&self, list: &ListName) -> bool {
+        self.0.lists.lock().get(list).is_some_and(|known| known.is_overfull)
+    }
+
+    /// Returns true if a URI of at most 1 KiB fits a template of a list that hosts may get, and none that is left out.
     pub(crate) fn fits_template(&self, list: &ListName, uri: &str) -> bool {
         let lists = self.0.lists.lock();
         let Some(known) = lists.get(list) else { return false };
+        if uri.len() > NAME_BYTES_MAX || known.is_overfull {
+            return false;
+        }
         known.templates.iter().any(|template| fits(template, uri))
             && !known.withheld.keys().any(|template| fits(template, uri))
     }
@@ -344,20 +355,24 @@ impl KnownList {
 
     /// Keeps a template that hosts may get.
     fn keep_template(&mut self, template: String) {
-        let kept: usize = self.templates.iter().map(String::len).sum();
-        let has_place = self.templates.len() < TEMPLATES_MAX;
-        if has_place && kept + template.len() <= TEMPLATE_BYTES_MAX {
-            self.templates.insert(template);
+        let bytes = template.len();
+        let has_place = self.templates.len() < TEMPLATES_MAX
+            && self.template_bytes + bytes <= TEMPLATE_BYTES_MAX;
+        if has_place && self.templates.insert(template) {
+            self.template_bytes += bytes;
         }
     }
 
     /// Notes an item that is left out. Beyond the bound the list counts as given in part, so that none of them is fetched.
     fn withhold(&mut self, name: String, reason: &Arc<str>) {
-        self.templates.remove(&name);
+        if self.templates.remove(&name) {
+            self.template_bytes -= name.len();
+        }
         if self.withheld.len() < WITHHELD_MAX || self.withheld.contains_key(&name) {
             self.withheld.insert(name, Arc::clone(reason));
         } else {
             self.is_whole = false;
+            self.is_overfull = true;
             self.part_since = Some(Instant::now());
         }
     }
@@ -701,6 +716,7 @@ mod tests {
         assert!(fits("sky:///today"));
         assert!(!fits("sky:///today/storm"), "it fits one that is left out");
         assert!(!vetting.fits_template(&prompts(), "sea:///today/moon"));
+        assert!(!fits(&format!("sea:///{}/moon", "x".repeat(NAME_BYTES_MAX))), "it is too long");
     }
 
     #[test]
@@ -727,6 +743,10 @@ mod tests {
                 known.keep_template(format!("{number:0length$}"));
             }
             assert_eq!(known.templates.len(), most);
+            let first = format!("{:0length$}", 0);
+            known.withhold(first, &"it is bad".into());
+            known.keep_template("x".repeat(length));
+            assert_eq!(known.templates.len(), most, "one makes place for another");
         }
     }
 
@@ -738,6 +758,7 @@ mod tests {
         listed.push(json!({"name": "good"}));
         assert_eq!(kept(&vetting, Trust::Standard, items(&listed)).await, ["good"]);
         assert_eq!(known(&vetting, "good"), Known::Clear);
+        assert!(vetting.is_overfull(&prompts()), "no template stands for what is missing");
         for number in [0, WITHHELD_MAX] {
             assert_ne!(known(&vetting, &format!("bad {number}")), Known::Clear);
         }
