@@ -627,7 +627,7 @@ def test_a_kept_turn_is_fetched_as_the_host_saw_it_and_deleted_whole(
     """OpenAI keeps an answer for each request of the turn; the host knows the first one's ID."""
     search = call(SEARCH, FIND_MAIL, "call_s")
     send = call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c")
-    ours = [function("exec", "Runs a command."), function(SEARCH, "."), function(CALL, ".")]
+    ours = [*tools()[:3], function(SEARCH, "."), function(CALL, ".")]
     first = response(thought("rs_1"), search, tools=ours)
     second = response(thought("rs_2"), send, identifier="resp_2", tools=ours)
     gone = {"id": "resp_1", "object": "response", "deleted": True}
