@@ -483,7 +483,9 @@ fn tools_that_are_not_used_are_bounded_whatever_the_price() {
 fn a_tool_that_a_result_refers_to_is_not_dropped_for_its_price() {
     for is_referred in [false, true] {
         let mut talk = Conversation::new(Api::Anthropic, 5);
-        talk.catalog[0].description = "Does it. ".repeat(1_000);
+        // Without the tool the request is long enough for the cache, too.
+        talk.messages = vec![json!({ "role": "user", "content": "long ".repeat(1_200) })];
+        talk.catalog[0].description = "Does it. ".repeat(3_000);
         talk.active = vec![0];
         let first = talk.prepare(None, &Ledger::default(), &[]);
         let has_tool = |sent: &Prepared| sent.tools.iter().any(|tool| tool["name"] == "tool_0");
@@ -590,7 +592,7 @@ fn a_tool_shown_by_its_signature_stays_so_until_it_is_active_in_full() {
         ..Tool::default()
     };
     let brief = Tool { input_schema_json: "", description: "", ..full };
-    let mut messages = vec![json!({ "role": "user", "content": "a long question ".repeat(99) })];
+    let mut messages = vec![json!({ "role": "user", "content": "a long question ".repeat(999) })];
     let mut ledger = Ledger::default();
     let mut shown = Vec::new();
     for active in [vec![brief], vec![], vec![full], vec![brief]] {
