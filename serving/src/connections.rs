@@ -234,7 +234,7 @@ impl<F: Fn(ConnectionRefusal) + Unpin> Stream for Connections<F> {
                 Err(error) if is_of_one_connection(&error) => {}
                 // For example, no file descriptors are left: the next attempt would fail at once again.
                 Err(error) => {
-                    warn!(%error, "no connection can be accepted for now");
+                    warn!(%error, "no connection can be accepted: the next attempt waits");
                     self.pause = Some(Box::pin(sleep(PAUSE)));
                 }
                 Ok((stream, address)) => {

@@ -431,7 +431,7 @@ impl Member {
             }
             State::Ejected(_) => {
                 if before == State::Serving {
-                    warn!(worker, result, "the encoder worker is out of use for now");
+                    warn!(worker, result, "the encoder worker is out of use until checked");
                     self.metrics.ejected(result);
                 }
                 self.metrics.state("ejected");
