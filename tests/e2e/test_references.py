@@ -73,8 +73,10 @@ def test_b14_route_takes_references_out_that_the_request_can_not_resolve(notes: 
     gone = {"type": "tool_reference", "tool_name": "mcp__gone__tool"}
     both = [ASK, calling(SEARCH_TOOL.model_name), user(result([gone, REFERENCE]))]
     # Both are too short for this model's cache, so that one strategy is the cheapest for both.
-    sent = [route(notes, given, model="claude-opus-4-8").request for given in (both, searched)]
-    assert sent[0].messages == sent[1].messages
+    with_gone, without = (
+        route(notes, given, model="claude-opus-4-8").request for given in (both, searched)
+    )
+    assert with_gone.messages == without.messages
     assert '"tool_reference"' in json.dumps(route(notes, searched).request.messages)
     chat = RenderOptions("openai_chat", strategy="auto", search_tool=True)
     for unable in ({"model": OLDER}, {"render": chat}):
