@@ -403,9 +403,6 @@ impl Batcher {
         }
         self.count(&ran);
         let Ran { formed, at, result, .. } = ran;
-        let result = result.and_then(|vectors| {
-            check(vectors, &formed).map_err(|cause| RunError { cause, panicked: false })
-        });
         match result {
             Ok(vectors) => self.hand_out(vectors, &formed, at),
             Err(RunError { cause, panicked }) => {
@@ -482,17 +479,6 @@ impl Batcher {
         counters.batch_texts.add(texts);
         counters.batch_tokens.add(tokens);
     }
-}
-
-/// Checks the results of the backend, so that nonsense does not get into an index.
-fn check(vectors: Vec<Vec<f32>>, formed: &Formed) -> Result<Vec<Vec<f32>>, String> {
-    if vectors.len() != formed.slots.len() {
-        return Err(format!("{} vectors for {} texts", vectors.len(), formed.slots.len()));
-    }
-    if !vectors.iter().flatten().all(|x| x.is_finite()) {
-        return Err("the result is not finite".into());
-    }
-    Ok(vectors)
 }
 
 #[cfg(test)]

@@ -95,7 +95,9 @@ impl DeviceThread {
         let took = started.elapsed();
         drop(spans);
         let result = match result {
-            Ok(Ok(vectors)) => Ok(vectors),
+            Ok(Ok(vectors)) => check(&vectors, &formed)
+                .map(|()| vectors)
+                .map_err(|cause| RunError { cause, panicked: false }),
             Ok(Err(error)) => Err(RunError { cause: error.to_string(), panicked: false }),
             Err(panic) => Err(RunError { cause: panic_text(panic.as_ref()), panicked: true }),
         };
@@ -113,6 +115,28 @@ impl DeviceThread {
         }
     }
 }
+
+/// Checks the results of the backend, so that nonsense does not get into an index. It is checked here and not where
+/// results are handed out: the device takes the next batch before that, and a request that failed may have texts in it.
+fn check(vectors: &[Vec<f32>], formed: &Formed) -> Result<(), String> {
+    if vectors.len() != formed.slots.len() {
+        return Err(format!("{} vectors for {} texts", vectors.len(), formed.slots.len()));
+    }
+    if !vectors.iter().all(|vector| is_finite(vector)) {
+        return Err("the result is not finite".into());
+    }
+    Ok(())
+}
+
+/// Returns true if all numbers are finite. It looks at all of them, without a branch for each, because the device waits
+/// meanwhile.
+fn is_finite(vector: &[f32]) -> bool {
+    let magnitudes = vector.iter().map(|number| number.to_bits() & !SIGN);
+    magnitudes.fold(0, u32::max) < f32::INFINITY.to_bits()
+}
+
+/// Bit of a number's sign.
+const SIGN: u32 = 1 << 31;
 
 /// Returns the message of a panic.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
@@ -134,12 +158,12 @@ mod tests {
     struct TwoBatches<F> {
         handover: Arc<Handover>,
         second: Option<Formed>,
-        /// What else happens while the first one runs.
+        /// What else happens while the first one runs, and the numbers of its result.
         meanwhile: F,
         ran: Sender<Batch>,
     }
 
-    impl<F: FnMut() -> Result<(), BackendError> + Send> Backend for TwoBatches<F> {
+    impl<F: FnMut() -> Result<f32, BackendError> + Send> Backend for TwoBatches<F> {
         fn name(&self) -> &'static str {
             "two batches"
         }
@@ -150,14 +174,17 @@ mod tests {
 
         fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
             self.ran.send(batch.clone()).expect("the test listens");
-            match self.second.take() {
+            let number = match self.second.take() {
                 Some(second) => {
                     self.handover.put(Some(second), false).expect("no batch waits");
-                    (self.meanwhile)()?;
+                    (self.meanwhile)()?
                 }
-                None => self.handover.close(),
-            }
-            Ok(vec![vec![0.0]; batch.texts()])
+                None => {
+                    self.handover.close();
+                    0.0
+                }
+            };
+            Ok(vec![vec![number]; batch.texts()])
         }
     }
 
@@ -165,7 +192,7 @@ mod tests {
     fn run(
         first: Formed,
         second: Formed,
-        meanwhile: impl FnMut() -> Result<(), BackendError> + Send + 'static,
+        meanwhile: impl FnMut() -> Result<f32, BackendError> + Send + 'static,
     ) -> Vec<Vec<u32>> {
         let handover = Arc::new(Handover::default());
         let (ran, batches) = channel();
@@ -184,6 +211,27 @@ mod tests {
 
     #[test]
     fn texts_of_a_request_that_failed_are_left_out_of_the_batch_that_waits() {
+        check_failure(|| Err(BackendError("out of memory".into())));
+    }
+
+    #[test]
+    fn texts_of_a_request_whose_result_is_refused_are_too() {
+        check_failure(|| Ok(f32::NAN));
+    }
+
+    #[test]
+    fn numbers_are_finite_or_not() {
+        for number in [0.0, -0.0, 1.0, f32::MAX, f32::MIN, f32::MIN_POSITIVE] {
+            assert!(is_finite(&[1.0, number, -1.0]), "{number}");
+        }
+        for number in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(!is_finite(&[1.0, number, -1.0]), "{number}");
+        }
+        assert!(is_finite(&[]));
+    }
+
+    /// Checks what is left out of the second batch after the first one failed by `meanwhile`.
+    fn check_failure(meanwhile: impl FnMut() -> Result<f32, BackendError> + Send + 'static) {
         let [unlucky, lucky, late] = [caller(), caller(), caller()];
         late.left.leave();
         let first = Formed::of(&[&unlucky, &late], &[&[1], &[2]]);
@@ -192,7 +240,7 @@ mod tests {
         // Nothing of this one was in the first batch when it ran.
         second.tickets[2].has_failed = Arc::clone(&first.tickets[1].has_failed);
         let [of_unlucky, of_late] = [0, 1].map(|at| Arc::clone(&first.tickets[at].has_failed));
-        let ran = run(first, second, || Err(BackendError("out of memory".into())));
+        let ran = run(first, second, meanwhile);
         assert_eq!(ran, [vec![1], vec![4, 5]]);
         assert!(of_unlucky.load(Ordering::Relaxed) && !of_late.load(Ordering::Relaxed));
         assert!(!unlucky.left.has_left(), "the caller has not left");
@@ -206,7 +254,7 @@ mod tests {
         let left = Arc::clone(&leaves.left);
         let ran = run(first, second, move || {
             left.leave();
-            Ok(())
+            Ok(0.0)
         });
         assert_eq!(ran, [[1], [3]]);
     }
