@@ -272,7 +272,8 @@ impl Batcher {
     }
 
     /// Sends texts to be tokenized in the order of their turns, as far ahead as the next batches need them. Texts that go
-    /// before others that were sent are sent in any case.
+    /// before others of their turns that were sent are sent in any case. Requests that go first have no turn: one that
+    /// waits for its next batch lets no others be tokenized further ahead.
     fn send_to_tokenizers(&mut self) {
         let after_first = self.first_went;
         let due = |(index, request): (usize, &Request)| {
@@ -287,7 +288,8 @@ impl Batcher {
             return;
         }
         let mut ahead: u64 = self.active.iter().map(Request::all_tokens_ahead).sum();
-        let last = self.active.iter().filter_map(|request| request.last_ahead(after_first)).max();
+        let in_turn = self.active.iter().filter(|request| !request.goes_first());
+        let last = in_turn.filter_map(|request| request.last_ahead(after_first)).max();
         let largest = self.budget_of_one.tokens().max(self.budget_of_several.tokens());
         let most = BATCHES_AHEAD * largest as u64;
         while let Some(Reverse((key, index))) = unsent.pop() {

@@ -58,8 +58,11 @@ impl Bench {
 
     /// Accepts a request, and does nothing for it.
     fn accept(&mut self, flow: u64, texts: Vec<String>) {
+        self.accept_in(WantedTurn::Of(Flow::new(flow)), texts);
+    }
+
+    fn accept_in(&mut self, turn: WantedTurn, texts: Vec<String>) {
         let (reply, answer) = oneshot::channel();
-        let turn = WantedTurn::Of(Flow::new(flow));
         let wanted = Wanted { texts, deadline: None, turn };
         let left = Arc::<Left>::default();
         self.batcher.accept(Request::new(wanted, reply, left, self.counters.extra_place()));
@@ -136,6 +139,20 @@ fn texts_are_tokenized_for_batches_of_either_size() {
         bench.ask(1, 1_000);
         assert_eq!(bench.batcher.active[0].ahead(), 192, "{of_one} and {of_several} texts");
     }
+}
+
+#[test]
+fn a_request_that_goes_first_and_waits_lets_no_others_be_tokenized_further_ahead() {
+    let text = ids_of("a").len();
+    let mut bench = Bench::new(4 * text, 4 * text);
+    bench.accept_in(WantedTurn::First, vec!["a".into(); 6]);
+    bench.tokenize();
+    assert_eq!(bench.texts_at(Instant::now()), 4);
+    assert!(bench.batcher.first_went, "its last two texts wait for the batch after the next");
+    bench.ask(1, 1_000);
+    // Of three tokens each, estimated as two: 24 tokens, of which the other request has 6.
+    assert_eq!(bench.batcher.active[1].ahead(), 16, "one job is more than is left");
+    assert_eq!(bench.batcher.active[0].ahead(), 2);
 }
 
 #[test]
