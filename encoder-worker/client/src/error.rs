@@ -70,6 +70,17 @@ impl Error {
         Self::Call { rpc, address, code, message: status.message().to_owned() }
     }
 
+    /// Returns true if an answer of the worker came, whatever it says. A time limit ends a call on either side with the
+    /// same codes, so that those are no answer.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Self::Answer { .. } => true,
+            Self::Call { code, .. } => !matches!(code, Code::DeadlineExceeded | Code::Cancelled),
+            Self::Address { .. } | Self::Unreachable { .. } | Self::Deadline { .. } => false,
+        }
+    }
+
     /// Returns the code that the worker answered with; `None` if no answer came.
     #[must_use]
     pub fn code(&self) -> Option<Code> {

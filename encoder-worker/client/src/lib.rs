@@ -5,8 +5,8 @@ mod error;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
@@ -61,13 +61,26 @@ impl Default for EncoderOptions {
 pub struct EncoderClient {
     address: String,
     connections: Arc<[Connection]>,
+    /// Number of checks so far, by which connections take turns.
+    checks: Arc<AtomicUsize>,
+    created: Instant,
 }
 
-/// One connection, and its calls under way.
+/// Number of one of a client's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionId(usize);
+
+/// One connection, its calls under way, and when it last answered.
 #[derive(Debug)]
 struct Connection {
     service: EncoderServiceClient<Channel>,
     calls: AtomicUsize,
+    /// True once it had a call.
+    is_used: AtomicBool,
+    /// True from when it was silent while another one answered, until it answers.
+    is_avoided: AtomicBool,
+    /// Microseconds from the client's creation to the last answer; 0 before the first one.
+    answered: AtomicU64,
 }
 
 /// Call under way on a connection. Dropping it takes the call off.
@@ -76,6 +89,7 @@ struct UnderWay<'a>(&'a Connection);
 impl<'a> UnderWay<'a> {
     fn on(connection: &'a Connection) -> Self {
         connection.calls.fetch_add(1, Ordering::Relaxed);
+        connection.is_used.store(true, Ordering::Relaxed);
         Self(connection)
     }
 
@@ -130,6 +144,8 @@ pub struct EmbedOptions<'a> {
     pub flow: u64,
     /// Trace context of the call. With `None`, the worker may begin a trace of its own.
     pub trace: Option<&'a TraceContext>,
+    /// Connection that the call goes over. With `None`, it is the one with the fewest calls under way.
+    pub over: Option<ConnectionId>,
 }
 
 /// Position of a call in a trace, in the format of W3C Trace Context.
@@ -176,17 +192,70 @@ impl EncoderClient {
             service: EncoderServiceClient::new(target.connect_lazy())
                 .max_decoding_message_size(options.max_message_bytes),
             calls: AtomicUsize::new(0),
+            is_used: AtomicBool::new(false),
+            is_avoided: AtomicBool::new(false),
+            answered: AtomicU64::new(0),
         };
         let connections = std::iter::repeat_with(connection).take(options.connections.get());
-        Ok(Self { address: address.to_owned(), connections: connections.collect() })
+        Ok(Self {
+            address: address.to_owned(),
+            connections: connections.collect(),
+            checks: Arc::default(),
+            created: Instant::now(),
+        })
     }
 
-    /// Chooses the connection with the fewest calls under way, the first of equals: further ones connect only when there
-    /// are calls at the same time, and one that hangs gets few.
-    fn place(&self) -> UnderWay<'_> {
-        let calls = |connection: &&Connection| connection.calls.load(Ordering::Relaxed);
-        let chosen = self.connections.iter().min_by_key(calls);
+    /// Places a call on the connection `over`, or on the one with the fewest calls under way, the first of equals:
+    /// further ones connect only when there are calls at the same time, and one that hangs gets few. One that is avoided
+    /// gets none unless all are.
+    fn place(&self, over: Option<ConnectionId>) -> UnderWay<'_> {
+        let given = over.and_then(|over| self.connections.get(over.0));
+        let chosen = given.or_else(|| self.connections.iter().min_by_key(|one| load(one)));
         UnderWay::on(chosen.expect("a client has at least one connection"))
+    }
+
+    /// Returns the connection that the next check goes over. Those that have had calls take turns, avoided ones too.
+    #[must_use]
+    pub fn next_in_turn(&self) -> ConnectionId {
+        let used =
+            |(_, connection): &(usize, &Connection)| connection.is_used.load(Ordering::Relaxed);
+        let used: Vec<_> = self.connections.iter().enumerate().filter(used).collect();
+        let turn = self.checks.fetch_add(1, Ordering::Relaxed);
+        let chosen = turn.checked_rem(used.len()).map(|turn| used[turn].0);
+        ConnectionId(chosen.unwrap_or_default())
+    }
+
+    /// Returns the connection other than `id` that a call would go over now; `None` if there is no other.
+    #[must_use]
+    pub fn another_than(&self, id: ConnectionId) -> Option<ConnectionId> {
+        let others = self.connections.iter().enumerate().filter(|(number, _)| *number != id.0);
+        others
+            .min_by_key(|(_, connection)| load(connection))
+            .map(|(number, _)| ConnectionId(number))
+    }
+
+    /// Keeps calls off a connection until it answers, if it has not answered since `since` and another one has. Returns
+    /// true if calls were not kept off it before. Its calls under way stay.
+    pub fn avoid_if_silent(&self, id: ConnectionId, since: Instant) -> bool {
+        let since = self.micros(since);
+        let has_answered =
+            |connection: &Connection| connection.answered.load(Ordering::Relaxed) >= since;
+        let Some(connection) = self.connections.get(id.0) else { return false };
+        if has_answered(connection) || !self.connections.iter().any(has_answered) {
+            return false;
+        }
+        !connection.is_avoided.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns the microseconds from the client's creation to an instant, at least 1.
+    fn micros(&self, at: Instant) -> u64 {
+        let micros = at.saturating_duration_since(self.created).as_micros();
+        u64::try_from(micros).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn note_answer(&self, connection: &Connection) {
+        connection.answered.fetch_max(self.micros(Instant::now()), Ordering::Relaxed);
+        connection.is_avoided.store(false, Ordering::Relaxed);
     }
 
     /// Returns the address of the worker.
@@ -195,15 +264,19 @@ impl EncoderClient {
         &self.address
     }
 
-    /// Asks the worker for its model and device.
+    /// Asks the worker for its model and device, over one of the connections.
     ///
     /// # Errors
     /// The call failed; see [`Error`].
-    pub async fn describe(&self, within: Duration) -> Result<WorkerDescription, Error> {
-        let place = self.place();
+    pub async fn describe(
+        &self,
+        within: Duration,
+        over: ConnectionId,
+    ) -> Result<WorkerDescription, Error> {
+        let place = self.place(Some(over));
         let mut service = place.service();
         let request = timed(DescribeRequest {}, within);
-        let answer = self.once("Describe", within, service.describe(request)).await?;
+        let answer = self.once("Describe", &place, within, service.describe(request)).await?;
         Ok(WorkerDescription {
             fingerprint: answer.fingerprint,
             dimensions: answer.dimensions as usize,
@@ -221,15 +294,15 @@ impl EncoderClient {
         texts: Vec<String>,
         fingerprint: &str,
         within: Duration,
-        EmbedOptions { half_precision, flow, trace }: EmbedOptions<'_>,
+        EmbedOptions { half_precision, flow, trace, over }: EmbedOptions<'_>,
     ) -> Result<EmbedAnswer, Error> {
         let count = texts.len();
-        let place = self.place();
+        let place = self.place(over);
         let mut service = place.service();
         let message =
             EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow, half_precision };
         let call = service.embed(placed(timed(message, within), trace));
-        let answer = self.once("Embed", within, call).await?;
+        let answer = self.once("Embed", &place, within, call).await?;
         let embeddings = read(&answer, count, fingerprint)
             .map_err(|problem| Error::Answer { address: self.address.clone(), problem })?;
         Ok(EmbedAnswer { embeddings, outstanding_tokens: answer.outstanding_tokens })
@@ -239,15 +312,26 @@ impl EncoderClient {
     async fn once<A>(
         &self,
         rpc: &'static str,
+        place: &UnderWay<'_>,
         deadline: Duration,
         call: impl Future<Output = Result<Response<A>, Status>>,
     ) -> Result<A, Error> {
-        match tokio::time::timeout(deadline, call).await {
+        let answer = match tokio::time::timeout(deadline, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(Error::from_status(rpc, &self.address, &status)),
             Err(_elapsed) => Err(Error::Deadline { rpc, address: self.address.clone(), deadline }),
+        };
+        if answer.as_ref().err().is_none_or(Error::is_answer) {
+            self.note_answer(place.0);
         }
+        answer
     }
+}
+
+/// Returns what a connection is chosen by, the smallest first.
+fn load(connection: &Connection) -> (bool, usize) {
+    let is_avoided = connection.is_avoided.load(Ordering::Relaxed);
+    (is_avoided, connection.calls.load(Ordering::Relaxed))
 }
 
 /// Reads `host:port`.
@@ -352,22 +436,73 @@ mod tests {
         }
     }
 
+    /// Returns a client with this number of connections to nobody.
+    fn client_with(connections: usize) -> EncoderClient {
+        let connections = NonZeroUsize::new(connections).expect("not 0");
+        let options = EncoderOptions { connections, ..EncoderOptions::default() };
+        EncoderClient::lazy("127.0.0.1:1", &options).expect("an address")
+    }
+
+    fn number_of(client: &EncoderClient, call: &UnderWay<'_>) -> Option<usize> {
+        client.connections.iter().position(|connection| std::ptr::eq(connection, call.0))
+    }
+
     #[tokio::test]
     async fn a_call_goes_to_the_connection_with_the_fewest_under_way() {
-        let connections = NonZeroUsize::new(3).expect("not 0");
-        let options = EncoderOptions { connections, ..EncoderOptions::default() };
-        let client = EncoderClient::lazy("127.0.0.1:1", &options).expect("an address");
-        let number = |call: &UnderWay<'_>| {
-            client.connections.iter().position(|connection| std::ptr::eq(connection, call.0))
-        };
+        let client = client_with(3);
+        let place = || client.place(None);
+        let number = |call: &UnderWay<'_>| number_of(&client, call);
         for _ in 0..3 {
-            assert_eq!(number(&client.place()), Some(0), "calls one after the other share one");
+            assert_eq!(number(&place()), Some(0), "calls one after the other share one");
         }
-        let calls = [client.place(), client.place(), client.place(), client.place()];
+        let calls = [place(), place(), place(), place()];
         assert_eq!(calls.each_ref().map(number), [Some(0), Some(1), Some(2), Some(0)]);
         let [_first, second, _third, _fourth] = calls;
         drop(second);
-        assert_eq!(number(&client.place()), Some(1));
+        assert_eq!(number(&place()), Some(1));
+        assert_eq!(number(&client.place(Some(ConnectionId(2)))), Some(2), "as it was told");
+    }
+
+    #[tokio::test]
+    async fn checks_go_over_the_connections_with_calls_in_turn() {
+        let client = client_with(3);
+        let in_turn = || [(); 4].map(|()| client.next_in_turn().0);
+        assert_eq!(in_turn(), [0; 4], "a further one is not opened for a check");
+        drop([client.place(None), client.place(None)]);
+        let mut seen = in_turn();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 0, 1, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_silent_while_another_answers_is_avoided_until_it_answers() {
+        let client = client_with(2);
+        let [silent, other] = [ConnectionId(0), ConnectionId(1)];
+        let number = || number_of(&client, &client.place(None));
+        let since = client.created + Duration::from_secs(5);
+        let answers = |id: ConnectionId, micros| {
+            client.connections[id.0].answered.store(micros, Ordering::Relaxed);
+        };
+        assert!(!client.avoid_if_silent(silent, since), "no other has answered");
+        answers(other, 4_999_999);
+        assert!(!client.avoid_if_silent(silent, since), "the other answered before");
+        answers(other, 5_000_000);
+        assert!(!client.avoid_if_silent(other, since), "it has answered");
+        assert_eq!(number(), Some(0));
+        assert!(client.avoid_if_silent(silent, since));
+        assert!(!client.avoid_if_silent(silent, since), "it is avoided already");
+        let _busy = [client.place(None), client.place(None)];
+        assert_eq!(number(), Some(1));
+        assert_eq!(client.another_than(other), Some(silent), "there is no better one");
+        client.note_answer(&client.connections[0]);
+        assert_eq!(number(), Some(0));
+    }
+
+    #[tokio::test]
+    async fn one_connection_alone_is_never_avoided() {
+        let client = client_with(1);
+        assert_eq!(client.another_than(client.next_in_turn()), None);
+        assert!(!client.avoid_if_silent(ConnectionId(0), client.created));
     }
 
     fn answer(numbers: &[f32], dimensions: u32, truncated: usize) -> EmbedResponse {

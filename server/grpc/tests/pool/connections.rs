@@ -2,7 +2,8 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use toolgate_config::PoolConfig;
 
@@ -40,5 +41,21 @@ async fn calls_at_the_same_time_are_spread_over_the_connections() {
             call.await.expect("no panic").expect("embedded");
         }
         assert_eq!(worker.seen.connections.lock().len(), connections);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_with_one_silent_connection_is_used_over_another() {
+    let worker = Worker::start("cpu-int8");
+    let config = PoolConfig { connections: NonZeroUsize::new(2), ..config(&[&worker]) };
+    let setup = Setup::with(config, 1, false).await;
+    worker.set(Mode::HangsOverFirst);
+    setup.until("checks hang", || worker.seen.hung.load(Ordering::SeqCst) >= 2).await;
+    // The connection answers its pings, so that nothing closes it: without another one the worker never came back. On a
+    // slow machine the other one may be late at first.
+    let began = Instant::now();
+    while setup.embed("by the worker").await.is_err() {
+        assert!(began.elapsed() < SOON, "no request goes over the other connection");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -27,6 +27,8 @@ pub enum Mode {
     Slow(u64),
     /// Never answers.
     Hangs,
+    /// Never answers over the connection that the first request came over, and answers over others.
+    HangsOverFirst,
     /// Answers traffic, which is texts that begin with `hold`, only as [`Seen::allowed`] has permits. It refuses requests
     /// with a text that ends with `refused`, and fails those with one that ends with `fail`.
     Holds,
@@ -58,6 +60,10 @@ pub struct Seen {
     pub requests: Mutex<Vec<Vec<String>>>,
     /// Connections that requests of traffic came over: those with texts that begin with `hold`.
     pub connections: Mutex<HashSet<SocketAddr>>,
+    /// Connection that the first request came over.
+    pub first_connection: Mutex<Option<SocketAddr>>,
+    /// Number of requests over the first connection that were left unanswered.
+    pub hung: AtomicUsize,
     /// Number of requests that were cancelled before the answer.
     pub cancelled: AtomicUsize,
     at_once: AtomicUsize,
@@ -72,6 +78,8 @@ impl Default for Seen {
             outstanding: AtomicU32::default(),
             requests: Mutex::default(),
             connections: Mutex::default(),
+            first_connection: Mutex::default(),
+            hung: AtomicUsize::default(),
             cancelled: AtomicUsize::default(),
             at_once: AtomicUsize::default(),
             at_once_max: AtomicUsize::default(),
@@ -84,6 +92,14 @@ impl Seen {
     fn connection_of(&self, request: &Request<EmbedRequest>) {
         if request.get_ref().texts[0].starts_with("hold") {
             self.connections.lock().extend(request.remote_addr());
+        }
+    }
+
+    /// Waits without end if the request came over the first connection.
+    async fn hang_over_first<T>(&self, request: &Request<T>) {
+        if *self.first_connection.lock() == request.remote_addr() {
+            self.hung.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -234,6 +250,9 @@ impl EncoderService for Service {
         request: Request<EmbedRequest>,
     ) -> Result<Response<EmbedResponse>, Status> {
         self.seen.connection_of(&request);
+        if self.mode() == Mode::HangsOverFirst {
+            self.seen.hang_over_first(&request).await;
+        }
         let EmbedRequest { texts, fingerprint, half_precision, .. } = request.into_inner();
         let mut under_way = Under::way(&self.seen, &texts);
         if fingerprint != self.fingerprint {
@@ -243,7 +262,7 @@ impl EncoderService for Service {
         let mode = self.mode();
         let mut vectors: Vec<Vec<f32>> = texts.iter().map(|text| embedding(text)).collect();
         match mode {
-            Mode::Works => {}
+            Mode::Works | Mode::HangsOverFirst => {}
             Mode::Slow(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
             Mode::Hangs => std::future::pending().await,
             Mode::Holds if texts[0].starts_with("hold") => {
@@ -282,8 +301,13 @@ impl EncoderService for Service {
 
     async fn describe(
         &self,
-        _: Request<DescribeRequest>,
+        request: Request<DescribeRequest>,
     ) -> Result<Response<DescribeResponse>, Status> {
+        let first = *self.seen.first_connection.lock();
+        *self.seen.first_connection.lock() = first.or(request.remote_addr());
+        if self.mode() == Mode::HangsOverFirst {
+            self.seen.hang_over_first(&request).await;
+        }
         Ok(Response::new(DescribeResponse {
             model: "fake".into(),
             fingerprint: self.fingerprint.clone(),

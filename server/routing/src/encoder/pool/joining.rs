@@ -206,7 +206,7 @@ fn call_of(joined: &[Pending], within: Duration) -> Call {
     let flow = if is_one_flow { first } else { Flow::new(fastrand::u64(1..1 << 63)) };
     let traces = || joined.iter().filter_map(|pending| pending.trace.as_ref());
     let trace = traces().find(|trace| trace.is_sampled()).or_else(|| traces().next());
-    Call { texts, flow, within, trace: trace.cloned() }
+    Call { texts, flow, within, trace: trace.cloned(), over: None }
 }
 
 impl Queue {

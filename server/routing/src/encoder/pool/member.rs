@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use toolgate_encoder::estimated_tokens as tokens_of;
 use toolgate_encoder_client::{
-    Code, EmbedAnswer, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError,
-    TraceContext,
+    Code, ConnectionId, EmbedAnswer, EmbedOptions, EncoderClient, EncoderOptions,
+    Error as ClientError, TraceContext,
 };
 use toolgate_telemetry::{CallSpan, trace_headers};
 use tracing::{Instrument as _, info, warn};
@@ -93,6 +93,8 @@ pub(super) struct Call {
     pub(super) flow: Flow,
     pub(super) within: Duration,
     pub(super) trace: Option<TraceContext>,
+    /// Connection that it goes over; `None` for the one with the fewest requests under way.
+    pub(super) over: Option<ConnectionId>,
 }
 
 /// Tokens of one request that is under way. Dropping it takes them off.
@@ -208,7 +210,7 @@ impl Member {
             if is_joined {
                 self.embed_joined(ShortRequest { texts, flow, within, trace }, reference).await
             } else {
-                self.ask(Call { texts, flow, within, trace }, reference).await
+                self.ask(Call { texts, flow, within, trace, over: None }, reference).await
             }
         };
         let answer = asking.instrument(call.span().clone()).await;
@@ -330,28 +332,83 @@ impl Member {
 
     async fn canary(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
         if !self.is_serving() {
-            let described = self.client.describe(rounds.timeout_for(1)).await;
-            let described = described.map_err(|error| self.failure(error))?;
-            if described.fingerprint != reference.fingerprint {
-                return Err(Failed::OtherModel(self.address.clone()));
-            }
-            let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
-            *self.tier.lock() = tier;
+            self.learn_model(reference, rounds).await?;
         }
         let caught = self.caught.lock().clone();
         let check = reference.draw_check(&caught);
-        let trace = unsampled_trace();
+        let within = rounds.timeout_for(check.texts.len());
         // The flow looks like those of tenants, so that the worker can't tell a check from traffic.
         let flow = Flow::new(fastrand::u64(..));
-        let texts = check.texts.len();
-        let within = rounds.deadline_for(texts);
-        let asking = self.ask(Call { texts: check.texts.clone(), flow, within, trace }, reference);
-        let embedded = tokio::time::timeout(rounds.timeout_for(texts), asking).await;
-        let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;
-        if reference.passes(&check, &embedded) {
+        let asked = self.over_two(within, |over| {
+            let call = Call {
+                texts: check.texts.clone(),
+                flow,
+                within: rounds.deadline_for(check.texts.len()),
+                trace: unsampled_trace(),
+                over: Some(over),
+            };
+            self.ask(call, reference)
+        });
+        if reference.passes(&check, &asked.await?) {
             return Ok(());
         }
         Err(Failed::Garbage(self.address.clone()))
+    }
+
+    /// Asks the worker for its model, which must be the reference's, and for its device.
+    async fn learn_model(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
+        let within = rounds.timeout_for(1);
+        let described = self.over_two(within, |over| async move {
+            let described = self.client.describe(within, over).await;
+            described.map_err(|error| self.failure(error))
+        });
+        let described = described.await?;
+        if described.fingerprint != reference.fingerprint {
+            return Err(Failed::OtherModel(self.address.clone()));
+        }
+        let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
+        *self.tier.lock() = tier;
+        Ok(())
+    }
+
+    /// Makes a request of a check over the connection whose turn it is. If no answer has come after a third of `within`,
+    /// or none can come, it is made over another connection too, and the first one's answer counts if both answer. A
+    /// connection that stayed silent while another one answered is avoided from then on: the worker is well.
+    async fn over_two<T, F>(
+        &self,
+        within: Duration,
+        ask: impl Fn(ConnectionId) -> F,
+    ) -> Result<T, Failed>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        let sent = Instant::now();
+        let in_time = |over| {
+            let asking = tokio::time::timeout_at((sent + within).into(), ask(over));
+            async move { asking.await.unwrap_or_else(|_| Err(Failed::Late(self.address.clone()))) }
+        };
+        let over = self.client.next_in_turn();
+        let mut first = Box::pin(in_time(over));
+        let early = tokio::time::timeout(within / 3, &mut first).await.ok();
+        let Some(other) = self.client.another_than(over) else {
+            return match early {
+                Some(answer) => answer,
+                None => first.await,
+            };
+        };
+        let (first, second) = match early {
+            Some(answer) if is_answer(&answer) => return answer,
+            Some(failed) => (failed, Box::pin(in_time(other)).await),
+            None => Box::pin(async { tokio::join!(first, in_time(other)) }).await,
+        };
+        if is_answer(&first) {
+            return first;
+        }
+        if self.client.avoid_if_silent(over, sent) {
+            let worker = self.address.as_str();
+            info!(worker, "a connection to the encoder worker is silent and gets no requests");
+        }
+        if is_answer(&second) { second } else { first }
     }
 
     async fn ask(&self, call: Call, reference: &Reference) -> Result<Vec<Embedded>, Failed> {
@@ -362,13 +419,14 @@ impl Member {
 
     /// Makes one request to the worker.
     pub(super) async fn call(&self, call: Call) -> Result<EmbedAnswer, ClientError> {
-        let Call { texts, flow, within, trace } = call;
+        let Call { texts, flow, within, trace, over } = call;
         let own = OnTheWire::add(&self.on_the_wire, tokens_of(&texts));
         let options = EmbedOptions {
             // The answers of a GPU are many enough for their bytes to count.
             half_precision: self.tier() == Tier::Gpu,
             flow: flow.number(),
             trace: trace.as_ref(),
+            over,
         };
         let answer = self.client.embed(texts, &self.fingerprint, within, options).await?;
         let of_this_server = self.on_the_wire.load(Ordering::Relaxed).saturating_sub(own.tokens);
@@ -441,6 +499,15 @@ impl Member {
                 self.metrics.state("other_model");
             }
         }
+    }
+}
+
+/// Returns true if the worker answered, whatever its answer is.
+fn is_answer<T>(result: &Result<T, Failed>) -> bool {
+    match result {
+        Err(Failed::Late(_)) => false,
+        Err(Failed::Broken(_, error)) => error.is_answer(),
+        _ => true,
     }
 }
 
