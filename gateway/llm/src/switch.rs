@@ -30,6 +30,8 @@ pub(crate) struct Switch {
     asking: Arc<tokio::sync::Mutex<()>>,
     /// True once this proxy has made the tenant known to the plane.
     is_registered: AtomicBool,
+    /// True once the tenant is taken out, so that it is not made known again.
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -90,7 +92,10 @@ impl Switch {
             ..Default::default()
         };
         match plane.route(request.clone()).await {
-            Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {
+            Err(error)
+                if error.reason() == Some(ErrorReason::TenantNotFound)
+                    && !self.is_closed.load(Ordering::Relaxed) =>
+            {
                 self.is_registered.store(true, Ordering::Relaxed);
                 plane.register_server(announcement()).await?;
                 plane.route(request).await
@@ -106,6 +111,9 @@ impl Switch {
 
     /// Takes the tenant out of the plane, if this proxy made it.
     pub(crate) async fn close(&self, plane: &Client) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        // Whoever asks now may be making it known.
+        let _asking = self.asking.lock().await;
         if !self.is_registered.load(Ordering::Relaxed) {
             return;
         }

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 use toolgate_client::v1::OutcomeKind;
 use toolgate_client::{Client, Code, Error, registration, v1};
 use toolgate_core::tokens;
@@ -92,6 +92,8 @@ pub(crate) struct Toolsets {
     withheld: Arc<Mutex<Withheld>>,
     turns: Shares,
     bounds: Bounds,
+    /// Registrations under way. Once it is closed, none begins, and none goes on.
+    registrations: TaskTracker,
 }
 
 /// Names of quarantined tools by the digest of their set, which outlive that: one that the plane lost, or that gave way, is not
@@ -112,7 +114,6 @@ struct Slot {
     /// Tenant of the host that it is of.
     tenant: Arc<str>,
     state: watch::Receiver<State>,
-    registering: AbortHandle,
     /// Bytes of its definitions, as they came.
     bytes: usize,
     used: u64,
@@ -127,6 +128,17 @@ struct Registered {
     withheld: HashSet<String>,
     /// Newest catalog revision.
     revision: u64,
+}
+
+/// Reason for which a set could not be registered.
+#[derive(Debug, thiserror::Error)]
+enum Unregistered {
+    /// The plane did not take it.
+    #[error(transparent)]
+    Plane(#[from] Error),
+    /// This process takes its sets out, so that none comes into the plane any more.
+    #[error("the proxy stops")]
+    Stopping,
 }
 
 #[derive(Debug, Clone)]
@@ -291,7 +303,8 @@ impl Toolsets {
     pub(crate) fn new(plane: Client, leases: Option<Arc<Leases>>, bounds: Bounds) -> Self {
         let turns = Shares::new(REGISTRATIONS_MAX);
         let withheld = Arc::new(Mutex::new(Bounded::new(WITHHELD)));
-        Self { plane, leases, known: Arc::default(), withheld, turns, bounds }
+        let registrations = TaskTracker::new();
+        Self { plane, leases, known: Arc::default(), withheld, turns, bounds, registrations }
     }
 
     /// Returns true if a tenant's set is known, so that no registration has to be waited for.
@@ -358,6 +371,9 @@ impl Toolsets {
     ) -> Result<watch::Receiver<State>, PassReason> {
         let digest = digest(tenant, tools);
         let mut known = self.known.lock();
+        if self.registrations.is_closed() {
+            return Err("plane-failed");
+        }
         known.clock += 1;
         let clock = known.clock;
         if let Some(slot) = known.sets.get_mut(&digest) {
@@ -383,7 +399,7 @@ impl Toolsets {
         let registry = self.registry();
         let withheld = Arc::clone(&self.withheld);
         let of_tenant = Arc::clone(tenant);
-        let registering = tokio::spawn(async move {
+        self.registrations.spawn(async move {
             let outcome = registry.register(digest, tools).await;
             let state = match outcome {
                 Ok(toolset) => {
@@ -402,9 +418,8 @@ impl Toolsets {
             }
             drop(turn);
         });
-        let registering = registering.abort_handle();
         let tenant = Arc::clone(tenant);
-        let slot = Slot { tenant, state: state.clone(), registering, bytes, used: clock };
+        let slot = Slot { tenant, state: state.clone(), bytes, used: clock };
         known.sets.insert(digest, slot);
         Ok(state)
     }
@@ -414,24 +429,31 @@ impl Toolsets {
         self.known.lock().sets.remove(&digest(tenant, tools));
     }
 
-    /// Takes all sets out of the plane.
+    /// Takes all sets out of the plane. No set is registered from then on.
     pub(crate) async fn forget_all(&self) {
         let registry = self.registry();
-        let slots = std::mem::take(&mut self.known.lock().sets);
-        for slot in slots.into_values() {
-            slot.registering.abort();
-            let state = slot.state.borrow().clone();
-            if let State::Ready(toolset) = state {
-                registry.forget(&toolset).await;
-            }
-        }
+        let slots = {
+            let mut known = self.known.lock();
+            self.registrations.close();
+            std::mem::take(&mut known.sets)
+        };
+        let is_starting = |slot: &Slot| matches!(*slot.state.borrow(), State::Starting);
+        let (starting, ended): (Vec<_>, Vec<_>) = slots.into_values().partition(is_starting);
+        registry.forget_each(&ended).await;
+        // What the plane was asked to register comes into it until it has answered.
+        self.registrations.wait().await;
+        registry.forget_each(&starting).await;
         if let Some(leases) = &self.leases {
             leases.release().await;
         }
     }
 
     fn registry(&self) -> Registry {
-        Registry { plane: self.plane.with_deadline(REGISTRATION_MAX), leases: self.leases.clone() }
+        Registry {
+            plane: self.plane.with_deadline(REGISTRATION_MAX),
+            leases: self.leases.clone(),
+            registrations: self.registrations.clone(),
+        }
     }
 }
 
@@ -504,6 +526,7 @@ fn digest(tenant: &str, tools: &[DeferredTool]) -> [u8; 32] {
 struct Registry {
     plane: Client,
     leases: Option<Arc<Leases>>,
+    registrations: TaskTracker,
 }
 
 impl Registry {
@@ -512,7 +535,7 @@ impl Registry {
         &self,
         digest: [u8; 32],
         mut tools: Vec<DeferredTool>,
-    ) -> Result<Toolset, Error> {
+    ) -> Result<Toolset, Unregistered> {
         let texts: Vec<String> = tools.iter().map(|tool| tool.text.clone()).collect();
         let count =
             move || texts.iter().map(|text| u64::from(tokens::count(text))).collect::<Vec<u64>>();
@@ -520,6 +543,7 @@ impl Registry {
         let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
         servers.sort_unstable();
         servers.dedup();
+        self.go_on()?;
         let number = in_time(&self.plane, self.number()).await?;
         let tenant = tenant(number, digest);
         let registering = self.register_all(number, &tenant, &servers, &tools);
@@ -557,13 +581,15 @@ impl Registry {
         tenant: &str,
         servers: &[&str],
         tools: &[DeferredTool],
-    ) -> Result<Registered, Error> {
+    ) -> Result<Registered, Unregistered> {
         let plane = &self.plane;
         if let Some(leases) = &self.leases {
+            self.go_on()?;
             leases.note(number, tenant).await?;
         }
         let mut all = Registered::default();
         for server in servers {
+            self.go_on()?;
             let of_server: Vec<&DeferredTool> =
                 tools.iter().filter(|tool| tool.place().0 == *server).collect();
             let request = v1::RegisterServerRequest {
@@ -578,6 +604,21 @@ impl Registry {
             })?;
         }
         Ok(all)
+    }
+
+    /// Returns an error once this process takes its sets out, which ends a registration.
+    fn go_on(&self) -> Result<(), Unregistered> {
+        if self.registrations.is_closed() { Err(Unregistered::Stopping) } else { Ok(()) }
+    }
+
+    /// Takes sets out of the plane that it knows.
+    async fn forget_each(&self, slots: &[Slot]) {
+        for slot in slots {
+            let state = slot.state.borrow().clone();
+            if let State::Ready(toolset) = state {
+                self.forget(&toolset).await;
+            }
+        }
     }
 
     /// Takes a set out of the plane. What fails is left there, and so is what another process may have by now.
@@ -631,10 +672,10 @@ impl Registry {
 }
 
 /// Gives a registration its time, however many servers it has.
-async fn in_time<T>(
+async fn in_time<T, E: From<Error>>(
     plane: &Client,
-    registering: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+    registering: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let late = |_| Error::Deadline {
         rpc: "RegisterServer",
         endpoint: plane.endpoint().to_owned(),
@@ -688,6 +729,12 @@ pub(crate) mod tests {
             names: tools.iter().map(name).collect(),
             servers: Vec::new(),
         }
+    }
+
+    /// Returns a tool of this name.
+    pub(crate) fn tool(name: &str) -> DeferredTool {
+        let text = format!(r#"{{"name":"{name}","input_schema":{{}}}}"#);
+        read(Api::Anthropic, &text).expect("a function")
     }
 
     /// Has a tenant's set be one whose tools the plane has quarantined, each of them, before it lost the set.
@@ -748,13 +795,12 @@ pub(crate) mod tests {
         assert!(read(Api::OpenAiChat, r#"{"type":"custom","custom":{"name":"x"}}"#).is_none());
     }
 
-    #[tokio::test]
-    async fn a_set_that_is_being_registered_is_not_evicted() {
+    #[test]
+    fn a_set_that_is_being_registered_is_not_evicted() {
         let mut known = Known::default();
         let (sender, state) = watch::channel(State::Starting);
-        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
         let tenant: Arc<str> = Arc::from("a");
-        let slot = Slot { tenant: Arc::clone(&tenant), state, registering, bytes: 1, used: 1 };
+        let slot = Slot { tenant: Arc::clone(&tenant), state, bytes: 1, used: 1 };
         known.sets.insert([1; 32], slot);
         let bounds = |entries| Bounds { entries, bytes: 100 };
         let mut evicted = |entries| {
@@ -794,7 +840,7 @@ pub(crate) mod tests {
             for _ in 0..1000 {
                 tokio::time::sleep(Duration::from_secs(50)).await;
             }
-            Ok(())
+            Ok::<(), Error>(())
         };
         let ended = in_time(&plane(), many).await;
         assert!(matches!(ended, Err(Error::Deadline { .. })), "{ended:?}");
@@ -805,7 +851,6 @@ pub(crate) mod tests {
     struct Sets {
         known: Known,
         state: watch::Receiver<State>,
-        registering: AbortHandle,
         _sender: watch::Sender<State>,
     }
 
@@ -813,8 +858,7 @@ pub(crate) mod tests {
         fn new() -> Self {
             let toolset = State::Ready(Arc::new(known(&[])));
             let (sender, state) = watch::channel(toolset);
-            let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
-            Self { known: Known::default(), state, registering, _sender: sender }
+            Self { known: Known::default(), state, _sender: sender }
         }
 
         /// Adds a set, and returns the number of those that leave the plane for it.
@@ -823,8 +867,7 @@ pub(crate) mod tests {
             let bounds = Bounds { entries: 4, bytes: 100 };
             let evicted = self.known.make_place(bounds, &tenant, bytes)?;
             let state = self.state.clone();
-            let registering = self.registering.clone();
-            let slot = Slot { tenant, state, registering, bytes, used: number.into() };
+            let slot = Slot { tenant, state, bytes, used: number.into() };
             self.known.sets.insert([number; 32], slot);
             Ok(evicted.len())
         }
@@ -834,8 +877,8 @@ pub(crate) mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn one_tenants_sets_are_not_evicted_for_anothers() {
+    #[test]
+    fn one_tenants_sets_are_not_evicted_for_anothers() {
         let mut sets = Sets::new();
         assert_eq!(sets.add(0, "a", 1), Ok(0));
         for number in 1..10 {
@@ -845,8 +888,8 @@ pub(crate) mod tests {
         assert!(sets.has(0), "the oldest is of the tenant that has one");
     }
 
-    #[tokio::test]
-    async fn sets_are_bounded_by_bytes_with_shares_by_tenant() {
+    #[test]
+    fn sets_are_bounded_by_bytes_with_shares_by_tenant() {
         let mut sets = Sets::new();
         assert_eq!(sets.add(0, "a", 20), Ok(0));
         assert_eq!(sets.add(1, "b", 40), Ok(0));
@@ -860,8 +903,8 @@ pub(crate) mod tests {
         assert!(sets.has(0) && !sets.has(3), "who has most gives way");
     }
 
-    #[tokio::test]
-    async fn no_set_is_lost_for_one_that_finds_no_place() {
+    #[test]
+    fn no_set_is_lost_for_one_that_finds_no_place() {
         let mut sets = Sets::new();
         assert_eq!(sets.add(0, "a", 45), Ok(0));
         assert_eq!(sets.add(1, "a", 45), Ok(0));
@@ -913,8 +956,7 @@ pub(crate) mod tests {
         let names = Arc::new(HashSet::from(["t".to_owned()]));
         let set = Toolset { withheld: Arc::clone(&names), ..known(&tools) };
         let state = watch::channel(State::Ready(Arc::new(set))).1;
-        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        let slot = Slot { tenant: Arc::clone(&tenant), state, registering, bytes: 1, used: 1 };
+        let slot = Slot { tenant: Arc::clone(&tenant), state, bytes: 1, used: 1 };
         toolsets.known.lock().sets.insert(digest("a", &tools), slot);
         assert_eq!(toolsets.withheld("a", &tools).as_ref(), Some(&names));
         let settle = |names: &Arc<HashSet<String>>| {

@@ -428,8 +428,7 @@ impl Decider {
 
     /// Takes what was registered out of the plane.
     pub(crate) async fn close(&self) {
-        self.switch.close(&self.plane).await;
-        self.toolsets.forget_all().await;
+        tokio::join!(self.switch.close(&self.plane), self.toolsets.forget_all());
     }
 }
 

@@ -1,8 +1,11 @@
 //! Leases at a plane of a test's own, whose clock the test sets.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
+use futures_util::FutureExt as _;
 use futures_util::stream::Empty;
+use tokio::sync::Notify;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
@@ -11,6 +14,8 @@ use toolgate_client::ClientOptions;
 use toolgate_client::v1::catalog_service_server::{CatalogService, CatalogServiceServer};
 
 use super::*;
+use crate::bounded::Bounds;
+use crate::toolset::{self, Toolsets};
 
 /// Length of a lease. A test is over before it is.
 const LASTING: Duration = Duration::from_secs(3_000);
@@ -33,6 +38,18 @@ struct Catalog {
     stuck: Option<String>,
     /// True if the answer to the next registration is lost.
     is_losing: bool,
+    /// MCP server whose registration waits.
+    waiting: Option<Waiting>,
+}
+
+/// Registration that the plane has taken, and that waits until the test lets it go on.
+#[derive(Debug, Default, Clone)]
+struct Waiting {
+    server: String,
+    /// What is said of its tool.
+    outcome: v1::ToolOutcome,
+    came: Arc<Notify>,
+    go_on: Arc<Notify>,
 }
 
 fn failed(reason: ErrorReason) -> Status {
@@ -51,20 +68,34 @@ impl CatalogService for Plane {
         request: Request<v1::RegisterServerRequest>,
     ) -> Answered<v1::RegisterServerResponse> {
         let request = request.into_inner();
-        let mut catalog = self.0.lock();
-        let key = (request.tenant.clone(), request.server.clone());
-        let known = catalog.servers.get(&key);
-        if known.is_some_and(|known| !request.etag.is_empty() && known.etag != request.etag) {
-            return Err(failed(ErrorReason::EtagMismatch));
-        }
-        if known.is_some() && request.request_id.starts_with("make-") {
-            return Err(failed(ErrorReason::RequestIdReused));
-        }
-        let server = catalog.put(&request.tenant, &request.server, &request.description);
-        if std::mem::take(&mut catalog.is_losing) {
-            return Err(Status::internal("as the test says"));
-        }
-        Ok(Response::new(v1::RegisterServerResponse { server: Some(server), ..Default::default() }))
+        let plane = self.clone();
+        // Whoever asked may leave: what was taken is done.
+        let registering = tokio::spawn(async move {
+            let waiting = plane.0.lock().waiting.clone();
+            let waiting = waiting.filter(|waiting| waiting.server == request.server);
+            if let Some(waiting) = &waiting {
+                waiting.came.notify_one();
+                waiting.go_on.notified().await;
+            }
+            let mut catalog = plane.0.lock();
+            let key = (request.tenant.clone(), request.server.clone());
+            let known = catalog.servers.get(&key);
+            if known.is_some_and(|known| !request.etag.is_empty() && known.etag != request.etag) {
+                return Err(failed(ErrorReason::EtagMismatch));
+            }
+            if known.is_some() && request.request_id.starts_with("make-") {
+                return Err(failed(ErrorReason::RequestIdReused));
+            }
+            let server = catalog.put(&request.tenant, &request.server, &request.description);
+            if std::mem::take(&mut catalog.is_losing) {
+                return Err(Status::internal("as the test says"));
+            }
+            let outcomes = waiting.into_iter().map(|waiting| waiting.outcome).collect();
+            let server = Some(server);
+            let registered = v1::RegisterServerResponse { server, outcomes, ..Default::default() };
+            Ok(Response::new(registered))
+        });
+        registering.await.expect("no panic")
     }
 
     async fn unregister_server(
@@ -325,4 +356,47 @@ async fn a_renewal_whose_answer_was_lost_leaves_the_number() {
     leases.keep().await;
     leases.release().await;
     assert_eq!(plane.said_of(number), FREE);
+}
+
+#[tokio::test]
+async fn a_set_that_is_being_registered_leaves_the_plane_when_the_process_stops() {
+    let plane = Plane::default();
+    let client = plane.client().await;
+    let leases = Arc::new(Leases::new(&client, LASTING));
+    let bounds = Bounds { entries: 4, bytes: 1 << 10 };
+    let toolsets = Toolsets::new(client, Some(Arc::clone(&leases)), bounds);
+    let waiting = Waiting {
+        server: "git".to_owned(),
+        outcome: v1::ToolOutcome {
+            name: "log".to_owned(),
+            kind: v1::OutcomeKind::Accepted.into(),
+            model_name: "git_log".to_owned(),
+            ..Default::default()
+        },
+        ..Waiting::default()
+    };
+    plane.0.lock().waiting = Some(waiting.clone());
+    let tools = ["mcp__git__log", "mcp__mail__send"].map(toolset::tests::tool);
+    let tenant: Arc<str> = Arc::from("a");
+    let finding = tokio::spawn({
+        let toolsets = toolsets.clone();
+        let tenant = Arc::clone(&tenant);
+        let tools = tools.clone();
+        async move { toolsets.find(&tenant, &tools).await.map(drop) }
+    });
+    waiting.came.notified().await;
+    let [set] = plane.names(&sets_of(0)).try_into().expect("one set");
+    let mut closing = pin!(toolsets.forget_all());
+    assert!(closing.as_mut().now_or_never().is_none(), "it waits for the plane");
+    assert_eq!(toolsets.find(&tenant, &tools[..1]).await.map(drop), Err("plane-failed"));
+    waiting.go_on.notify_one();
+    assert_eq!(
+        finding.await.expect("no panic"),
+        Err("plane-failed"),
+        "no further server is registered"
+    );
+    closing.await;
+    assert!(plane.names(&set).is_empty() && plane.names(&sets_of(0)).is_empty());
+    assert_eq!(plane.said_of(0), FREE);
+    assert_eq!(plane.names(NUMBERS), ["0"], "no other number is taken");
 }
