@@ -6,6 +6,7 @@ use toolgate_llm::envelope::{self, NamedCall, is_envelope};
 use toolgate_llm::strategy::Api;
 
 use crate::gate::Call;
+use crate::kept::OpenCall;
 use crate::toolset::Names;
 use crate::{gemini, responses};
 
@@ -16,6 +17,13 @@ pub(crate) struct Search {
     pub(crate) id: String,
     /// Its arguments, an object or a text that holds one.
     pub(crate) arguments: Value,
+}
+
+impl Search {
+    /// Returns the search as a call without an answer.
+    pub(crate) fn open(&self) -> OpenCall {
+        OpenCall::Search(self.id.clone())
+    }
 }
 
 /// Requests of an answer that the proxy or the host must answer.

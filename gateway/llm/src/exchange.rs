@@ -20,7 +20,7 @@ use crate::provider::Provider;
 use crate::responses::first_call;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
-use crate::turn::{Refused, Turn};
+use crate::turn::{Left, Refused, Turn, Unsettled};
 use crate::upstream::{Failure, Head, flushed};
 use crate::way::{Answer, Payload, Piece, Pieces, Way};
 use crate::{gemini, headers, raw};
@@ -213,6 +213,7 @@ impl Exchange {
             withheld: Vec::new(),
             is_passing: false,
             ending: Ending::Open,
+            left: None,
             is_over: false,
             failure: None,
             exchange: self,
@@ -264,6 +265,8 @@ struct Streaming {
     is_passing: bool,
     /// Stage of the current answer's end.
     ending: Ending,
+    /// Record of the last answer that has ended, for a host that leaves before the turn's next one has.
+    left: Option<Left>,
     /// True once the turn has come to its end, so that what follows only passes.
     is_over: bool,
     /// Error to end with, once what came before it is written.
@@ -338,10 +341,21 @@ impl Streaming {
             return;
         }
         self.ending = Ending::Noted;
+        self.left = None;
         let turn = &mut self.exchange.turn;
         turn.note_searched(self.machine.said());
         turn.leave(self.machine.searches());
         turn.answered(self.machine.ids());
+    }
+
+    /// Returns what is to be remembered of an answer that has ended if the host leaves before it is settled.
+    fn unsettled(&self) -> Left {
+        self.exchange.turn.left(&Unsettled {
+            ids: self.machine.ids(),
+            said: self.machine.said(),
+            searches: self.machine.searches(),
+            is_withheld: !self.withheld.is_empty(),
+        })
     }
 
     /// Takes an event. What the host gets of it is withheld if it is of a call that must be judged.
@@ -422,6 +436,9 @@ impl Streaming {
     /// the host gets passes.
     async fn settle(&mut self, out: &mut Vec<u8>) {
         let is_noted = self.ending == Ending::Noted;
+        if !is_noted {
+            self.left = Some(self.unsettled());
+        }
         self.ending = Ending::Settled;
         let body = match self.told(out).await {
             Some(body) => Some(body),
@@ -438,6 +455,7 @@ impl Streaming {
             }
             self.machine.give_up(out);
             self.exchange.turn.answered(self.machine.ids());
+            self.left = None;
             return;
         };
         self.pieces = None;
@@ -468,10 +486,13 @@ impl Streaming {
 }
 
 impl Drop for Streaming {
-    /// Notes the usage, also of a turn that broke off, and what the host may refer to of an answer that it did not wait for.
+    /// Notes the usage, also of a turn that broke off, and what the host may refer to of an answer behind which it left.
     fn drop(&mut self) {
-        if self.machine.has_ended() {
-            self.note_end();
+        if self.machine.has_ended() && self.ending == Ending::Open {
+            self.left = Some(self.unsettled());
+        }
+        if let Some(left) = &self.left {
+            self.exchange.turn.leave_behind(left);
         }
         self.exchange.turn.used(&self.machine.usage());
     }

@@ -30,11 +30,25 @@ pub(crate) struct Behind {
     pub(crate) described: Vec<String>,
     /// Names of tools that were found since.
     pub(crate) found: Vec<String>,
-    /// IDs of calls that the host does not know of: hidden searches that were not answered in the turn.
-    pub(crate) open_calls: Vec<String>,
+    /// Calls that the host does not know of, and that were not answered in the turn.
+    pub(crate) open_calls: Vec<OpenCall>,
     /// Names of tools in namespaces.
     pub(crate) names: Names,
 }
+
+/// Call without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OpenCall {
+    /// Hidden search. Holds its ID.
+    Search(String),
+    /// Call that was withheld from the host, until it left. Holds its ID.
+    Function(String),
+    /// The same of a tool that takes a text. Holds its ID.
+    Custom(String),
+}
+
+/// Answer of a call that the host never got.
+const NOT_RUN: &str = r#"{"error":"not_run","message":"The call was not run."}"#;
 
 /// Answer of a hidden search whose tools are described beside it.
 pub(crate) const LATE: &str = r#"{"message":"What was found is described in the conversation."}"#;
@@ -43,9 +57,9 @@ impl Behind {
     /// Returns the approximate bytes in use.
     fn memory_bytes(&self) -> usize {
         let text = |name: &String| size_of::<String>() + name.len();
-        let texts =
-            [&self.ids, &self.described, &self.found, &self.open_calls].into_iter().flatten();
-        let texts: usize = texts.map(text).sum();
+        let texts = [&self.ids, &self.described, &self.found].into_iter().flatten();
+        let calls = self.open_calls.iter().map(OpenCall::memory_bytes);
+        let texts = texts.map(text).sum::<usize>() + calls.sum::<usize>();
         let names = self.names.iter();
         let names = names.map(|(name, own)| text(name) + text(&own.namespace) + text(&own.name));
         size_of::<Self>() + texts + names.sum::<usize>()
@@ -57,7 +71,7 @@ impl Behind {
     }
 
     /// Returns the text of a request that goes on from the answer, with what the provider wants for it: the turn's last
-    /// ID in the place of its first, and an answer to each hidden search. `None` if it has all that.
+    /// ID in the place of its first, and an answer to each call that the host does not know of. `None` if it has all that.
     pub(crate) fn request(&self, text: &str) -> Option<String> {
         let id = raw::field(text, PREVIOUS)?;
         let last = Value::from(self.last_id()).to_string();
@@ -74,18 +88,39 @@ impl Behind {
         Some(raw::edited(text, &edits))
     }
 
-    /// Returns the text of an input with the answers to hidden searches before it.
+    /// Returns the text of an input with the answers to calls that the host does not know of before it.
     fn answered(&self, input: &str) -> Option<String> {
-        let answer = |id: &String| {
-            json!({ "type": "function_call_output", "call_id": id, "output": LATE }).to_string()
-        };
-        let mut items: Vec<String> = self.open_calls.iter().map(answer).collect();
+        let answers = self.open_calls.iter().map(|call| call.answer().to_string());
+        let mut items: Vec<String> = answers.collect();
         if input.trim_start().starts_with('"') {
             items.push(format!(r#"{{"role":"user","content":{input}}}"#));
         } else {
             items.extend(raw::items(input)?.into_iter().map(str::to_owned));
         }
         Some(format!("[{}]", items.join(",")))
+    }
+}
+
+impl OpenCall {
+    fn id(&self) -> &String {
+        match self {
+            Self::Search(id) | Self::Function(id) | Self::Custom(id) => id,
+        }
+    }
+
+    /// Returns the bytes in use.
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.id().len()
+    }
+
+    /// Returns the item that answers it.
+    fn answer(&self) -> Value {
+        let kind = match self {
+            Self::Search(_) | Self::Function(_) => "function_call_output",
+            Self::Custom(_) => "custom_tool_call_output",
+        };
+        let output = if matches!(self, Self::Search(_)) { LATE } else { NOT_RUN };
+        json!({ "type": kind, "call_id": self.id(), "output": output })
     }
 }
 
@@ -181,7 +216,8 @@ mod tests {
         assert_eq!(behind("r2").request(text).as_deref(), Some(last));
         assert_eq!(behind("r2").request(last), None);
         assert_eq!(behind("r2").request("{}"), None);
-        let open = Behind { open_calls: vec!["c1".to_owned()], ..behind("r2") };
+        let search = OpenCall::Search("c1".to_owned());
+        let open = Behind { open_calls: vec![search], ..behind("r2") };
         let answer = json!({ "type": "function_call_output", "call_id": "c1", "output": LATE });
         let expected =
             format!(r#"{{"x":1.0,"input":[{answer},{{"a":1.0}}],"previous_response_id": "r2" }}"#);
@@ -191,6 +227,21 @@ mod tests {
             r#"{{"previous_response_id":"r2","input":[{answer},{{"role":"user","content":"h\u00e9"}}]}}"#
         );
         assert_eq!(open.request(said), Some(expected));
+    }
+
+    #[test]
+    fn a_call_that_the_host_never_got_is_answered_by_its_kind() {
+        let calls = ["a", "b"].map(str::to_owned);
+        let [function, custom] = calls;
+        let open_calls = vec![OpenCall::Function(function), OpenCall::Custom(custom)];
+        let open = Behind { open_calls, ..behind("r1") };
+        let asked = open.request(r#"{"input":[],"previous_response_id":"r1"}"#).expect("a request");
+        let asked: Value = serde_json::from_str(&asked).expect("JSON");
+        let expected = json!([
+            { "type": "function_call_output", "call_id": "a", "output": NOT_RUN },
+            { "type": "custom_tool_call_output", "call_id": "b", "output": NOT_RUN }
+        ]);
+        assert_eq!(asked["input"], expected);
     }
 
     #[test]

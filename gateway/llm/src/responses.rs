@@ -7,7 +7,7 @@ use toolgate_llm::envelope::is_envelope;
 
 use crate::answer::{Asked, Results, Search, is_search, join_heads};
 use crate::gate::Call;
-use crate::kept::LATE;
+use crate::kept::{LATE, OpenCall};
 use crate::opener::{Opener, Part};
 use crate::raw;
 use crate::toolset::{Names, Namespaced};
@@ -127,6 +127,16 @@ pub(crate) fn call_of(item: &Value) -> Option<Call> {
     let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
     let arguments = if item["type"] == "function_call" { "arguments" } else { "input" };
     Some(Call { id: text("call_id"), name: name_of(item), arguments: text(arguments) })
+}
+
+/// Returns the call of the host's in an item, as the model wrote it, if a text answers it.
+pub(crate) fn open_call(item: &Value) -> Option<OpenCall> {
+    if !is_answerable(item) || are_searches(slice::from_ref(item)) {
+        return None;
+    }
+    let id = item["call_id"].as_str()?.to_owned();
+    let is_custom = item["type"] == "custom_tool_call";
+    Some(if is_custom { OpenCall::Custom(id) } else { OpenCall::Function(id) })
 }
 
 /// Returns true if a text answers a call.

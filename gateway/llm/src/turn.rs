@@ -25,13 +25,13 @@ use crate::bounded::Bounds;
 use crate::chat::{self, Chat, PassReason, Unsendable, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
 use crate::gate::{self, Call, Check, Judged};
-use crate::kept::{Behind, Kept, PREVIOUS};
+use crate::kept::{Behind, Kept, OpenCall, PREVIOUS};
 use crate::lease::Leases;
 use crate::provider::Provider;
 use crate::raw;
 use crate::refusals::{CalledModel, Refusals};
 use crate::remembered::{Remembered, State};
-use crate::responses::{self, are_searches, are_taken_back};
+use crate::responses::{self, are_searches, are_taken_back, first_call, open_call};
 use crate::savings::{Account, Savings};
 use crate::switch::Switch;
 use crate::thoughts::{Noted, Said, Thoughts};
@@ -109,6 +109,25 @@ pub(crate) struct Refused<'a> {
     pub(crate) searches: &'a [Search],
 }
 
+/// Answer that has ended, before it is decided how the turn goes on behind it.
+pub(crate) struct Unsettled<'a> {
+    /// IDs of the turn's answers up to this one.
+    pub(crate) ids: &'a [String],
+    /// Items of it, as the model wrote them.
+    pub(crate) said: &'a [Value],
+    pub(crate) searches: &'a [Search],
+    /// True if the host has got none of its calls.
+    pub(crate) is_withheld: bool,
+}
+
+/// Record of an answer behind which its host leaves.
+pub(crate) struct Left {
+    /// Conversation that the host may go on with; `None` if the provider does not keep it.
+    behind: Option<Behind>,
+    /// Thoughts that the host has seen without all that they led to.
+    thoughts: Vec<Noted>,
+}
+
 /// Request as it came, but for tools that are withheld.
 pub(crate) struct Thinned {
     pub(crate) text: String,
@@ -141,8 +160,8 @@ pub(crate) struct Turn {
     told: usize,
     /// Names of the tools that the provider's own history of the conversation describes.
     described: Vec<String>,
-    /// IDs of calls that the host does not know of, and that have no answer.
-    open_calls: Vec<String>,
+    /// Calls that the host does not know of, and that have no answer.
+    open_calls: Vec<OpenCall>,
     /// Hash of the host's credentials.
     owner: u64,
     /// Messages behind the host's: searches, and their answers.
@@ -685,21 +704,57 @@ impl Turn {
 
     /// Remembers what is behind the turn's answers, which have these IDs. The host knows the first.
     pub(crate) fn answered(&self, ids: &[String]) {
+        if let Some(behind) = self.behind(ids) {
+            self.keep_behind(&behind);
+        }
+    }
+
+    fn keep_behind(&self, behind: &Behind) {
+        let shown = self.chat.shown_tools();
+        self.decider.kept.keep(&self.tenant, self.owner, behind, &shown);
+    }
+
+    /// Returns what is behind the turn's answers, which have these IDs. `None` if the provider does not keep them.
+    fn behind(&self, ids: &[String]) -> Option<Behind> {
         if !self.is_kept() || ids.is_empty() {
-            return;
+            return None;
         }
         // What stands in `tools` is in no later request by itself.
         let told = if self.strategy == Strategy::Cut { 0 } else { self.told };
         let (told, found) = self.active.split_at(told);
-        let behind = Behind {
+        Some(Behind {
             ids: ids.to_vec(),
             described: self.described.iter().chain(told).cloned().collect(),
             found: found.to_vec(),
             open_calls: self.open_calls.clone(),
             names: self.chat.names.clone(),
+        })
+    }
+
+    /// Returns what is to be remembered of an answer if its host leaves before the turn has gone on behind it.
+    pub(crate) fn left(&self, unsettled: &Unsettled<'_>) -> Left {
+        let Unsettled { ids, said, searches, is_withheld } = *unsettled;
+        let thoughts = if is_withheld {
+            self.thoughts_before(said, first_call(said), are_taken_back)
+        } else {
+            self.thoughts_before(said, said.len(), are_searches)
         };
-        let shown = self.chat.shown_tools();
-        self.decider.kept.keep(&self.tenant, self.owner, &behind, &shown);
+        let behind = self.behind(ids).map(|mut behind| {
+            behind.open_calls.extend(searches.iter().map(Search::open));
+            if is_withheld {
+                behind.open_calls.extend(said.iter().filter_map(open_call));
+            }
+            behind
+        });
+        Left { behind, thoughts }
+    }
+
+    /// Remembers an answer behind which the host has left.
+    pub(crate) fn leave_behind(&self, left: &Left) {
+        self.hide(&left.thoughts);
+        if let Some(behind) = &left.behind {
+            self.keep_behind(behind);
+        }
     }
 
     /// Returns true if the provider keeps the conversation for requests that go on from its answers.
@@ -790,7 +845,7 @@ impl Turn {
 
     /// Notes searches that have no answer in what the provider keeps.
     pub(crate) fn leave(&mut self, searches: &[Search]) {
-        self.open_calls.extend(searches.iter().map(|search| search.id.clone()));
+        self.open_calls.extend(searches.iter().map(Search::open));
     }
 
     /// Returns true if calls are held until they are judged.

@@ -1,3 +1,4 @@
+use std::slice;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -10,6 +11,7 @@ use url::Url;
 
 use super::*;
 use crate::config::{Config, GateConfig};
+use crate::kept::OpenCall;
 use crate::turn;
 use crate::upstream::Upstream;
 use crate::way::{Carried, Carrier};
@@ -252,23 +254,69 @@ async fn thoughts_of_a_search_beside_a_call_of_the_hosts_are_left_out_later() {
         let behind = behind("m").expect("the answer is known");
         assert_eq!(
             (behind.ids, behind.open_calls),
-            (vec!["m".to_owned()], vec!["toolgate_search_tools".to_owned()])
+            (vec!["m".to_owned()], vec![OpenCall::Search("toolgate_search_tools".to_owned())])
         );
     }
 }
 
+/// Returns a stream of Responses with a thought and a call behind it, up to its end.
+fn thinking(name: &str) -> String {
+    let thought = json!({ "type": "reasoning", "id": "r1" });
+    let call = json!({ "type": "function_call", "id": "f", "call_id": "c", "name": name,
+        "arguments": "{}", "status": "completed" });
+    let done = |at: usize, item: &Value| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
+    data(&[
+        json!({ "type": "response.created", "response": { "id": "m" } }),
+        done(0, &thought),
+        done(1, &call),
+        json!({ "type": "response.completed", "response": { "id": "m", "output": [thought, call] } }),
+    ])
+}
+
 #[tokio::test(start_paused = true)]
-async fn an_answer_whose_end_the_host_did_not_wait_for_is_known() {
-    let next = events(&calling(Api::OpenAiResponses, "Bash"));
-    let (turn, asked) = exchange(Api::OpenAiResponses, GateConfig::Enforce, next);
+async fn an_answer_behind_which_the_host_leaves_is_known_with_the_calls_that_it_never_got() {
+    let call = OpenCall::Function("c".to_owned());
+    let search = OpenCall::Search("c".to_owned());
+    let of_set = thinking("mcp__git__log");
+    let searching = thinking("toolgate_search_tools");
+    let cases = [
+        ("the body stays open", GateConfig::Enforce, open(&of_set), &call),
+        ("Gate is asked", GateConfig::Enforce, events(&of_set), &call),
+        ("the body stays open behind a search", GateConfig::Off, open(&searching), &search),
+        ("the next answer has begun", GateConfig::Off, events(&searching), &search),
+    ];
+    for (when, gate, answer, open_call) in cases {
+        let (turn, _) = exchange(Api::OpenAiResponses, gate, open(": ping\n\n"));
+        let behind = turn::tests::behind(&turn.turn);
+        let thoughts = turn::tests::thoughts(&turn.turn);
+        let mut host = turn.stream(answer);
+        let begun = host.next().now_or_never().flatten().expect("its beginning").expect("a piece");
+        let begun = String::from_utf8_lossy(&begun);
+        assert!(begun.contains("r1") && !begun.contains("function_call"), "{when}: {begun}");
+        assert!(behind("m").is_none(), "{when}: the turn goes on");
+        while let Some(more) = host.next().now_or_never() {
+            let more = more.expect("the turn goes on").expect("a piece");
+            assert_eq!(more, ": ping\n\n", "{when}");
+        }
+        drop(host);
+        let behind = behind("m").expect(when);
+        assert_eq!(behind.ids, ["m"], "{when}");
+        assert_eq!(behind.open_calls, slice::from_ref(open_call), "{when}");
+        let later = json!({ "input": [{ "type": "reasoning", "id": "r1" }] }).to_string();
+        assert_eq!(thoughts.restored(0, &later).as_deref(), Some(r#"{"input":[]}"#), "{when}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_behind_which_the_host_waits_has_no_call_that_it_never_got() {
+    let (turn, _) = exchange(Api::OpenAiResponses, GateConfig::Enforce, events(""));
     let behind = turn::tests::behind(&turn.turn);
-    let mut host = turn.stream(open(&calling(Api::OpenAiResponses, "Bash")));
-    let begun = host.next().now_or_never().flatten().expect("its beginning").expect("a piece");
-    let begun = String::from_utf8_lossy(&begun);
-    assert!(begun.contains("response.created") && !begun.contains("Bash"), "{begun}");
-    drop(host);
-    assert!(asked.lock().is_empty());
-    assert_eq!(behind("m").expect("the answer is known").ids, ["m"]);
+    let thoughts = turn::tests::thoughts(&turn.turn);
+    let read = read_all(turn.stream(events(&thinking("Bash")))).await;
+    assert!(read.contains("Bash"), "{read}");
+    assert!(behind("m").expect("the answer is known").open_calls.is_empty());
+    let later = json!({ "input": [{ "type": "reasoning", "id": "r1" }] }).to_string();
+    assert_eq!(thoughts.restored(0, &later), None);
 }
 
 #[tokio::test(start_paused = true)]
