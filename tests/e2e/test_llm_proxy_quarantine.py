@@ -1,6 +1,7 @@
 """`toolgate llm` with tools whose texts attack the model: none that is quarantined is sent."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from conftest import StartProxy
@@ -163,3 +164,86 @@ def test_a_compaction_has_no_poisoned_tool(start: StartProxy) -> None:
     assert sent.path == "/v1/responses/compact"
     assert sent.json == {**asked, "tools": [own]}
     assert forced.status == 400
+
+
+OWN = {"name": "exec"}
+GEMINI = "/gemini/v1beta/models/gemini-3-pro"
+
+
+def anthropic(*tools: Json) -> Json:
+    listed = [{**tool, "input_schema": SCHEMA} for tool in tools]
+    asked = {"role": "user", "content": HARMLESS}
+    return {"model": "claude-sonnet-5", "max_tokens": 9, "tools": listed, "messages": [asked]}
+
+
+def responses(*tools: Json) -> Json:
+    listed = [{"type": "function", **tool, "parameters": SCHEMA} for tool in tools]
+    return {"model": "gpt-5.5", "store": False, "tools": listed, "input": HARMLESS}
+
+
+def gemini(*tools: Json) -> Json:
+    listed = [{**tool, "parametersJsonSchema": SCHEMA} for tool in tools]
+    asked = {"role": "user", "parts": [{"text": HARMLESS}]}
+    return {"tools": [{"functionDeclarations": listed}], "contents": [asked]}
+
+
+def itself(chat: Json) -> Json:
+    return chat
+
+
+def batched(chat: Json) -> Json:
+    named = {"a": anthropic(OWN), "b": chat, "c": {**chat, "max_tokens": 7}}
+    return {"requests": [{"custom_id": name, "params": chat} for name, chat in named.items()]}
+
+
+def within(chat: Json) -> Json:
+    return {"generateContentRequest": {"model": "models/gemini-3-pro", **chat}}
+
+
+def batched_by_gemini(chat: Json) -> Json:
+    return {"batch": {"inputConfig": {"requests": {"requests": [{"request": chat}]}}}}
+
+
+Tools = Callable[..., Json]
+Wrap = Callable[[Json], Json]
+
+
+@pytest.mark.parametrize(
+    ("chat", "of", "path", "wrap"),
+    [
+        (PATH, anthropic, f"{PATH}/count_tokens?beta=true", itself),
+        (PATH, anthropic, f"{PATH}/batches", batched),
+        ("/openai/v1/responses", responses, "/openai/v1/responses/input_tokens", itself),
+        (f"{GEMINI}:generateContent", gemini, f"{GEMINI}:countTokens", within),
+        (f"{GEMINI}:generateContent", gemini, f"{GEMINI}:batchGenerateContent", batched_by_gemini),
+        (f"{GEMINI}:generateContent", gemini, f"{GEMINI}:streamGenerateContent", itself),
+        (f"{GEMINI}:generateContent", gemini, "/gemini/v1beta/cachedContents", itself),
+    ],
+)
+def test_a_request_that_holds_chats_has_no_poisoned_tool(
+    start: StartProxy, chat: str, of: Tools, path: str, wrap: Wrap
+) -> None:
+    with serving(Provider(done(), answer({}), answer({}))) as provider:
+        proxy = start(provider)
+        assert proxy.ask(chat, of(OWN, TIDES)).note.endswith("; withheld=1")
+        clean = json.dumps(wrap(of(OWN)), indent=1).encode()
+        untouched = proxy.ask(path, clean)
+        got = proxy.ask(path, wrap(of(OWN, TIDES)))
+        of_clean, of_poisoned = provider.sent[1:]
+    assert untouched.note == "pass; reason=no-chat"
+    assert of_clean.body == clean
+    assert got.note == "pass; reason=no-chat; withheld=1"
+    assert of_poisoned.path == path[path.index("/", 1) :]
+    assert of_poisoned.json == wrap(of(OWN))
+
+
+def test_a_batch_with_a_request_that_has_no_tool_left_is_not_sent(start: StartProxy) -> None:
+    with serving(Provider(done())) as provider:
+        proxy = start(provider)
+        assert proxy.ask(PATH, anthropic(TIDES)).note.endswith("; withheld=1")
+        got = proxy.ask(
+            f"{PATH}/batches", batched({**anthropic(TIDES), "tool_choice": {"type": "any"}})
+        )
+    assert len(provider.sent) == 1
+    assert got.status == 400
+    assert "toolgate: all tools of this request are quarantined" in got.body.decode()

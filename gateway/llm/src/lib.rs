@@ -9,6 +9,7 @@ mod busy;
 mod chat;
 mod config;
 mod definitions;
+mod enclosed;
 mod exchange;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

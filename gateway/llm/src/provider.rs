@@ -54,11 +54,6 @@ impl Provider {
         }
     }
 
-    /// Returns true if a request to the provider's path goes on from an answer of OpenAI's Responses, and is no chat.
-    pub(crate) fn is_compaction(self, path: &str) -> bool {
-        self == Self::OpenAi && path.ends_with("/responses/compact")
-    }
-
     /// Returns an error of the proxy's own in the provider's shape.
     pub(crate) fn error(self, status: StatusCode, message: &str) -> Response<Body> {
         let message = format!("toolgate: {message}");
@@ -145,9 +140,6 @@ mod tests {
         assert_eq!(Provider::OpenAi.chat("/v1/responses", None), Some(Api::OpenAiResponses));
         assert_eq!(Provider::OpenAi.chat("/v1/models", None), None);
         assert_eq!(Provider::OpenAi.chat("/v1/responses/compact", None), None);
-        assert!(Provider::OpenAi.is_compaction("/v1/responses/compact"));
-        assert!(!Provider::OpenAi.is_compaction("/v1/responses"));
-        assert!(!Provider::Anthropic.is_compaction("/v1/responses/compact"));
         assert_eq!(
             Provider::Gemini.chat("/v1beta/models/x:generateContent", None),
             Some(Api::Gemini)

@@ -24,6 +24,7 @@ use toolgate_serving::{Owner as Holder, Share, Shares};
 
 use crate::chat::{PassReason, Unsendable};
 use crate::config::Config;
+use crate::enclosed::Enclosing;
 use crate::exchange::{Exchange, Original, ask_for_plain, is_compressed, is_refusal, is_stream};
 use crate::guard::Names;
 use crate::held::{holding, holding_in_time};
@@ -340,22 +341,25 @@ async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
     let Some(held) = proxy.hold(&caller) else { return proxy.overloaded(provider) };
     let is_post = request.method() == Method::POST;
     let chat = provider.chat(path, uri.query()).filter(|_| is_post);
-    let is_compaction = is_post && provider.is_compaction(path);
+    let enclosing = Enclosing::find(provider, path).filter(|_| is_post);
+    let enclosing = enclosing.filter(|enclosing| proxy.looks_into(*enclosing, &caller));
     let (parts, body) = request.into_parts();
     let stored = StoredPath::find(&parts.method, path, uri.query());
     let stored = stored.filter(|_| provider == Provider::OpenAi && body.is_end_stream());
     let headers = headers::of_request(parts.headers);
     let head = Head { provider, method: parts.method, url, headers };
     let mut way = Way::new(proxy.upstream.clone(), None);
-    let response = match chat {
-        Some(api) => Box::pin(proxy.chat(Chat { api, caller, head, way }, body)).await,
-        None if is_compaction => {
-            let api = Api::OpenAiResponses;
-            Box::pin(proxy.compact(Chat { api, caller, head, way }, body)).await
+    let response = match (chat, enclosing) {
+        (Some(api), _) => Box::pin(proxy.chat(Chat { api, caller, head, way }, body)).await,
+        (None, Some(enclosing)) => {
+            let chat = Chat { api: enclosing.api, caller, head, way };
+            Box::pin(proxy.enclosing(chat, enclosing, body)).await
         }
         // A request without a body has none on its way on either.
-        None if body.is_end_stream() => Box::pin(proxy.without_body(stored, &caller, head)).await,
-        None => {
+        (None, None) if body.is_end_stream() => {
+            Box::pin(proxy.without_body(stored, &caller, head)).await
+        }
+        (None, None) => {
             let body = Payload::Pieces(in_time(body.into_data_stream()));
             pass(&mut way, &head, body, "no-chat").await
         }
@@ -434,7 +438,8 @@ impl Shared {
         mut reason: PassReason,
         begun: Instant,
     ) -> Response {
-        let withheld = match self.withhold(&mut chat, &mut bytes) {
+        let itself = Enclosing::chat(chat.api);
+        let withheld = match self.withhold(&mut chat, itself, &mut bytes) {
             Ok(withheld) => withheld,
             Err(failure) => return refused(chat.head.provider, &failure),
         };
@@ -449,9 +454,13 @@ impl Shared {
         pass_noted(&mut chat.way, &chat.head, Payload::Whole(bytes.into()), &note).await
     }
 
-    /// Sends a request that has OpenAI make a conversation shorter. It may go on from an answer, and hold thoughts, as a chat
-    /// does.
-    async fn compact(&self, mut chat: Chat, body: Body) -> Response {
+    /// Returns true if a request that is no chat has to be read: it may have tools that are withheld, or go on from an answer.
+    fn looks_into(&self, enclosing: Enclosing, caller: &Caller) -> bool {
+        enclosing.goes_on() || self.decider.withholds(&caller.tenant)
+    }
+
+    /// Sends a request that holds chats. That of OpenAI's Responses may go on from an answer, and hold thoughts, as a chat does.
+    async fn enclosing(&self, mut chat: Chat, enclosing: Enclosing, body: Body) -> Response {
         let reason = "no-chat";
         match self.read(&chat.caller, body).await {
             Ok(ReadBody::Whole(mut bytes, memory)) => {
@@ -459,7 +468,7 @@ impl Shared {
                     chat.head.headers.remove(header::CONTENT_LENGTH);
                     bytes = followed.into_bytes();
                 }
-                let withheld = match self.withhold(&mut chat, &mut bytes) {
+                let withheld = match self.withhold(&mut chat, enclosing, &mut bytes) {
                     Ok(withheld) => withheld,
                     Err(failure) => return refused(chat.head.provider, &failure),
                 };
@@ -506,8 +515,13 @@ impl Shared {
     ///
     /// # Errors
     /// The answer for a request that can't be sent without them.
-    fn withhold(&self, chat: &mut Chat, bytes: &mut Vec<u8>) -> Result<usize, Failure> {
-        match self.without_quarantined(chat, bytes) {
+    fn withhold(
+        &self,
+        chat: &mut Chat,
+        enclosing: Enclosing,
+        bytes: &mut Vec<u8>,
+    ) -> Result<usize, Failure> {
+        match self.without_quarantined(chat, enclosing, bytes) {
             Ok(None) => Ok(0),
             Ok(Some(thinned)) => {
                 chat.head.headers.remove(header::CONTENT_LENGTH);
@@ -526,12 +540,13 @@ impl Shared {
     fn without_quarantined(
         &self,
         chat: &Chat,
+        enclosing: Enclosing,
         bytes: &[u8],
     ) -> Result<Option<Thinned>, Unsendable> {
         let is_plain = !chat.head.headers.contains_key(header::CONTENT_ENCODING);
         match std::str::from_utf8(bytes) {
             Ok(text) if is_plain => {
-                self.decider.without_quarantined(chat.api, text, &chat.caller.tenant)
+                self.decider.without_quarantined(enclosing, text, &chat.caller.tenant)
             }
             Ok(_) | Err(_) => Ok(None),
         }

@@ -24,6 +24,7 @@ use crate::answer::{Found, Results, Search};
 use crate::bounded::Bounds;
 use crate::chat::{self, Chat, PassReason, Unsendable, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
+use crate::enclosed::Enclosing;
 use crate::gate::{self, Call, Check, Judged};
 use crate::kept::{Behind, Kept, OpenCall, PREVIOUS};
 use crate::lease::Leases;
@@ -268,15 +269,23 @@ impl Decider {
     /// [`Unsendable`] if the provider takes no such request, or the tools could not be taken out.
     pub(crate) fn without_quarantined(
         &self,
-        api: Api,
+        enclosing: Enclosing,
         text: &str,
         tenant: &Arc<str>,
     ) -> Result<Option<Thinned>, Unsendable> {
-        let is_passing = self.settings().strategy == StrategyConfig::Pass;
-        if is_passing || !self.toolsets.withholds(tenant) {
+        if !self.withholds(tenant) {
             return Ok(None);
         }
-        self.thinned(api, text, tenant, || chat::deferred(api, text, self.settings()))
+        let api = enclosing.api;
+        let thin = |chat: &str| {
+            self.thinned(api, chat, tenant, || chat::deferred(api, chat, self.settings()))
+        };
+        closed(|| enclosing.thinned(text, thin)).flatten()
+    }
+
+    /// Returns true if some tools of a tenant's are withheld from its requests.
+    pub(crate) fn withholds(&self, tenant: &str) -> bool {
+        self.settings().strategy != StrategyConfig::Pass && self.toolsets.withholds(tenant)
     }
 
     /// Returns a request without the tools of a set that are quarantined, where `read` gives the set.
@@ -1187,7 +1196,8 @@ pub(crate) mod tests {
     async fn what_was_quarantined_is_in_no_request_of_a_set_that_the_plane_lost() {
         let text = request_with(&["Bash", "mcp__git__log"]);
         let turn = turn(Api::Anthropic, &text, GateConfig::Off);
-        let without = || turn.decider.without_quarantined(Api::Anthropic, &text, &turn.tenant);
+        let chat = Enclosing::chat(Api::Anthropic);
+        let without = || turn.decider.without_quarantined(chat, &text, &turn.tenant);
         assert!(without().is_ok_and(|thinned| thinned.is_none()));
         toolset::tests::quarantine(&turn.decider.toolsets, &turn.tenant, &turn.chat.deferred);
         let thinned = without().ok().flatten().expect("a tool is withheld");
