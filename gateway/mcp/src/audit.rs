@@ -194,12 +194,17 @@ impl Audit {
     /// Notes that a process was started for a server.
     pub(crate) fn started(&self, process: StartedProcess<'_>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // No tenant's name has a slash.
+        let whose = process.principal.unwrap_or_default();
+        let (tenant, principal) = whose.split_once('/').unwrap_or_default();
         let record = StartRecord {
             time_ms: milliseconds(now),
             event: "start",
             server: process.server.to_owned(),
             program: process.program.to_owned(),
             process: process.id,
+            tenant: tenant.to_owned(),
+            principal: principal.to_owned(),
         };
         let written = self.0.clone().zip(Handle::try_current().ok());
         // Nobody waits for it.
@@ -233,6 +238,9 @@ struct StartRecord {
     program: String,
     /// Identifier of the process.
     process: u32,
+    /// Tenant and name of the principal whose own it is; empty if it is nobody's.
+    tenant: String,
+    principal: String,
 }
 
 /// Record of a person's login to a server.

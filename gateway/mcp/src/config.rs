@@ -14,6 +14,7 @@ mod entry;
 mod env_file;
 mod error;
 mod gateway;
+mod per_user;
 mod places;
 mod replicas;
 mod restart;

@@ -14,6 +14,14 @@ pub enum UpstreamError {
         /// Error of the operating system.
         source: std::io::Error,
     },
+    /// The home folder of a process could not be made.
+    #[error("no home folder can be made in {}: {source}", folder.display())]
+    Home {
+        /// Folder that it was to be made in.
+        folder: std::path::PathBuf,
+        /// Error of the operating system.
+        source: std::io::Error,
+    },
     /// The client for HTTP could not be made.
     #[error("no HTTP client: {0}")]
     Client(String),

@@ -2,6 +2,7 @@
 //! a circuit and deadlines, so that a slow or dead one costs the others nothing.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
@@ -24,6 +25,7 @@ use crate::question::Asker;
 use crate::target::{Endpoint, Upstream};
 
 mod circuit;
+mod homes;
 #[cfg(test)]
 mod http_tests;
 mod own;
@@ -86,13 +88,29 @@ pub struct Limits {
 }
 
 /// Time of a server's first start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Start {
     /// With the fleet.
     #[default]
     Eager,
     /// With the first call. It is started with the fleet as well, but ends once it has listed its tools, prompts and resources.
     Lazy,
+    /// With the first request of each principal, for it alone. It is started with the fleet as well, for nobody, but ends once it
+    /// has listed the same.
+    PerUser(PerUser),
+}
+
+/// Bounds of the processes of a server that has one for each principal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PerUser {
+    /// Processes at a time, with those that are ending; at least 1.
+    pub processes: usize,
+    /// Of these, those of one principal; at least 1. It has more than one only where hosts are asked.
+    pub of_principal: usize,
+    /// Silence after which a process ends.
+    pub idle: Duration,
+    /// Folder with a home folder for each principal; `None` if the environment says what their home is.
+    pub homes: Option<PathBuf>,
 }
 
 /// Pauses before a server that failed is started again.

@@ -35,7 +35,7 @@ pub use credentials::{
 pub use eras::Eras;
 pub use error::UpstreamError;
 pub use fleet::{
-    Entry, Fleet, KeptList, Limits, Listing, Pauses, Request, RequestError, ServerState,
+    Entry, Fleet, KeptList, Limits, Listing, Pauses, PerUser, Request, RequestError, ServerState,
     ServerStatus, Start, Watching,
 };
 pub use http::plain_client;

@@ -45,8 +45,12 @@ const LAST_ERRORS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StandardError {
     kept: Arc<Mutex<Kept>>,
+    /// What processes of all principals write, if it is one's.
+    of_all: Option<Arc<Mutex<Kept>>>,
     /// Name of its server.
     server: Arc<str>,
+    /// Principal whose own process it is.
+    principal: Option<Arc<str>>,
     /// Those who are told of its processes.
     processes: Processes,
 }
@@ -109,8 +113,9 @@ impl ProcessTransport {
         stderr.begin();
         let processes = stderr.processes.clone();
         if let Some(id) = child.id() {
-            let server = &*stderr.server;
-            processes.started(StartedProcess { server, program: &launch.program, id });
+            let StandardError { server, principal, .. } = &stderr;
+            let principal = principal.as_deref();
+            processes.started(StartedProcess { server, program: &launch.program, id, principal });
         }
         #[cfg(unix)]
         let group = child.id().and_then(|id| i32::try_from(id).ok());
@@ -274,10 +279,29 @@ impl Drop for ProcessTransport {
     }
 }
 
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let excess = self.bytes.len().saturating_sub(STDERR_KEPT);
+        self.bytes.drain(..excess);
+        self.fresh = (self.fresh + bytes.len()).min(STDERR_KEPT);
+    }
+}
+
 impl StandardError {
     /// Keeps what processes of a server write.
     pub(crate) fn of(server: &str, processes: Processes) -> Self {
-        Self { kept: Arc::default(), server: Arc::from(server), processes }
+        Self { server: Arc::from(server), processes, ..Self::default() }
+    }
+
+    /// Keeps what a principal's own process writes, for messages to this principal; the operator reads it with that of all.
+    pub(crate) fn of_principal(&self, principal: &str) -> Self {
+        Self {
+            kept: Arc::default(),
+            of_all: Some(Arc::clone(&self.kept)),
+            principal: Some(Arc::from(principal)),
+            ..self.clone()
+        }
     }
 
     async fn read(self, mut stderr: ChildStderr) {
@@ -288,11 +312,13 @@ impl StandardError {
     }
 
     fn add(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock();
-        kept.bytes.extend(bytes);
-        let excess = kept.bytes.len().saturating_sub(STDERR_KEPT);
-        kept.bytes.drain(..excess);
-        kept.fresh = (kept.fresh + bytes.len()).min(STDERR_KEPT);
+        self.kept.lock().add(bytes);
+        if let Some(of_all) = &self.of_all {
+            let mut of_all = of_all.lock();
+            of_all.add(bytes);
+            // No error message tells all principals what one's process wrote.
+            of_all.fresh = 0;
+        }
     }
 
     /// Says that a new process begins to write.
@@ -347,5 +373,20 @@ mod tests {
         assert!(stderr.said().chars().count() < 400);
         stderr.begin();
         assert_eq!(stderr.said(), "");
+    }
+
+    #[test]
+    fn no_error_tells_what_another_principals_process_wrote() {
+        let shared = StandardError::default();
+        shared.add(b"shared\n");
+        let ann = shared.of_principal("ann");
+        let bob = shared.of_principal("bob");
+        ann.add(b"ann's\n");
+        assert_eq!(ann.said(), "; its standard error ends with: ann's");
+        assert_eq!(bob.said(), "");
+        assert_eq!(shared.said(), "");
+        assert_eq!(shared.text(), "shared\nann's\n", "the operator reads all");
+        shared.add(b"more\n");
+        assert_eq!(shared.said(), "; its standard error ends with: more");
     }
 }

@@ -19,6 +19,8 @@ pub struct StartedProcess<'a> {
     pub program: &'a str,
     /// Identifier of the process, which is that of its group.
     pub id: u32,
+    /// Principal whose own it is, as requests name it; `None` if it is nobody's.
+    pub principal: Option<&'a str>,
 }
 
 type OnStart = dyn Fn(StartedProcess<'_>) + Send + Sync;
@@ -157,7 +159,7 @@ mod tests {
         let kept = Arc::clone(&seen);
         let processes = Processes::default()
             .with_start(move |process| kept.lock().push((process.server.to_owned(), process.id)));
-        processes.started(StartedProcess { server: "git", program: "uvx", id: 7 });
+        processes.started(StartedProcess { server: "git", program: "uvx", id: 7, principal: None });
         processes.ended(7);
         assert_eq!(*seen.lock(), [("git".to_owned(), 7)]);
     }

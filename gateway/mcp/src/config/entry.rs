@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use toolgate_upstream::{Entry, Limits, Start, Upstream, UpstreamError};
+use toolgate_upstream::{Entry, Limits, Upstream, UpstreamError};
 
 use super::waiting::{FileVariables, waits_for};
 use super::{
-    AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization, env_file,
+    AuthMethod, Config, ConfigError, EntryFile, ServerConfig, authorization, env_file, per_user,
     values,
 };
 
@@ -59,10 +59,8 @@ impl Config {
             concurrency: server.concurrency.unwrap_or(default.concurrency),
             call_timeout: self.gateway.call_timeout,
             pauses: server.restart.pauses().map_err(wrong)?,
-            start: match server.start {
-                StartConfig::Eager => Start::Eager,
-                StartConfig::Lazy => Start::Lazy,
-            },
+            start: per_user::start(server, &self.gateway.auth.methods)
+                .map_err(|told| wrong(&told))?,
             own_connections: server.own_connections(),
             ..default
         };
@@ -149,8 +147,8 @@ fn process(
 }
 
 impl ServerConfig {
-    /// Returns a value of `env`, `headers` or `cwd`, with a text in the place of what is missing.
-    fn value(&self, value: &str) -> String {
+    /// Returns a value of `env`, `headers`, `cwd` or `homes`, with a text in the place of what is missing.
+    pub(super) fn value(&self, value: &str) -> String {
         values::value(value, self.file)
     }
 

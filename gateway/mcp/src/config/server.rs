@@ -1,9 +1,11 @@
 //! A server behind the gateway: `[server.NAME]`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::values::some_duration;
 use super::{Auth, OAuthConfig, RestartConfig, ToolFilter};
 
 /// Most connections of hosts' own to one server.
@@ -52,6 +54,16 @@ pub struct ServerConfig {
     /// Time of the first start.
     #[serde(default)]
     pub start: StartConfig,
+    /// Processes at a time, where each principal has its own.
+    #[serde(default)]
+    pub processes: Option<usize>,
+    /// Silence after which a principal's own process ends.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub idle: Option<Duration>,
+    /// Folder with a home folder for each principal that has its own process, as [`EntryFile`] says. Absent: all have the home
+    /// that `env` says.
+    #[serde(default)]
+    pub homes: Option<String>,
     /// Pauses before a start after a failure.
     #[serde(default)]
     pub restart: RestartConfig,
@@ -86,13 +98,15 @@ pub enum EntryFile {
 
 /// Time of a server's first start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum StartConfig {
     /// With the gateway.
     #[default]
     Eager,
     /// With the first call; with the gateway only to list its tools.
     Lazy,
+    /// With the first request of each principal, for it alone; with the gateway only to list its tools.
+    PerUser,
 }
 
 /// Trust in a server's texts.
@@ -116,7 +130,7 @@ impl ServerConfig {
 
     /// Returns the most connections of hosts' or principals' own.
     pub(super) fn own_connections(&self) -> usize {
-        if self.is_per_principal() {
+        if self.has_principals_credentials() {
             PRINCIPALS_CONNECTIONS
         } else if self.may_ask() {
             OWN_CONNECTIONS
@@ -130,8 +144,12 @@ impl ServerConfig {
         self.auth == Some(Auth::OauthPerUser)
     }
 
-    /// Returns true if each principal has a credential of its own for the server.
+    /// Returns true if each principal has a credential of its own for the server, or a process.
     pub(crate) fn is_per_principal(&self) -> bool {
+        self.has_principals_credentials() || self.start == StartConfig::PerUser
+    }
+
+    fn has_principals_credentials(&self) -> bool {
         matches!(self.auth, Some(Auth::OauthPerUser | Auth::TokenExchange))
     }
 

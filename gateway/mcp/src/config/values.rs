@@ -216,6 +216,12 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
         .ok_or_else(|| de::Error::custom(format!("{text:?} is no duration, such as \"60s\"")))
 }
 
+pub(super) fn some_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

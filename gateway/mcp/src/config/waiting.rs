@@ -71,6 +71,9 @@ impl ServerConfig {
         if let Some(cwd) = &self.cwd {
             add("cwd", lacks_of_value(cwd, self.file));
         }
+        if let Some(homes) = &self.homes {
+            add("homes", lacks_of_value(homes, self.file));
+        }
         add("env_file", file.lacks.clone());
         for (table, values) in [("env", &self.env), ("headers", &self.headers)] {
             for (name, value) in values {

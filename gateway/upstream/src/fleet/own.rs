@@ -2,8 +2,9 @@
 //! process does not say which call it asks for. So each host that can be asked has a connection that declares what this host
 //! does; a process runs one call of it at a time, and a URL as many as on the shared connection. Once these wait for answers of
 //! people, the host's next call has another connection. A principal whose credential is its own has a connection of its own as
-//! well.
+//! well, and so has each principal of a server that is started for each.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,15 +13,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
 
+use super::circuit::Circuit;
 use super::server::{RETRY_AFTER, Server, tell_sent};
 use super::spawning::start_in;
 use super::turns::{Busy, Turn, Turns};
-use super::{Request, RequestError};
+use super::{Limits, PerUser, Request, RequestError, Start};
 use crate::connection::{CallError, Connection, ConnectionOwner, Outgoing};
 use crate::credentials::Authorizer;
 use crate::question::{Asker, Asking};
@@ -37,14 +39,30 @@ const OF_ALL: usize = 8;
 type Key = (String, usize);
 
 /// Connections of hosts' own to one server.
-#[derive(Debug, Default)]
-pub(super) struct OwnConnections(Mutex<HashMap<Key, Arc<Own>>>);
+#[derive(Debug)]
+pub(super) struct OwnConnections {
+    open: Mutex<HashMap<Key, Arc<Own>>>,
+    bounds: Bounds,
+    /// Places of processes, where each principal has its own; one that is ending keeps its place.
+    places: Option<Arc<Semaphore>>,
+}
 
-/// Part of a request that makes its connection its own: at least one of the two.
+/// Most connections at a time.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Without those whose calls all wait for answers.
+    running: usize,
+    of_principal: usize,
+    in_all: usize,
+    /// Silence after which one is closed.
+    idle: Duration,
+}
+
+/// Part of a request that makes its connection its own, beside a server that is started for each principal.
 pub(super) struct Owned {
     /// Host that may be asked.
     pub(super) asker: Option<Asker>,
-    /// Source of the principal's own tokens.
+    /// Source of the principal's own tokens, if it has such.
     pub(super) authorizer: Option<Arc<Authorizer>>,
 }
 
@@ -56,12 +74,18 @@ struct Own {
     authorizer: Option<Arc<Authorizer>>,
     capabilities: ClientCapabilities,
     turns: Turns,
+    /// Counts failures of this connection alone; `None` where those of all connections count together.
+    circuit: Option<Circuit>,
+    /// Place of its process, if such are counted.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    /// True for a process that asks: it does not say which call it asks for.
+    runs_one: bool,
     /// Calls at a time.
     concurrency: usize,
     /// Number of calls that wait for answers.
     waiting: watch::Sender<usize>,
     /// Opened by the first call, and again after it was lost.
-    connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+    connection: Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>,
     /// The same for whoever tells it something: who holds the lock above may keep a call from ending the connection.
     opened: Mutex<Weak<Connection>>,
     /// True while the server is to be told of roots, and nobody has begun to.
@@ -85,17 +109,46 @@ struct Using(Arc<Own>);
 /// would pass for one of the next call.
 struct Unanswered<'a>(Option<&'a Own>);
 
+impl Bounds {
+    fn of(limits: &Limits) -> Self {
+        match limits.start {
+            Start::PerUser(PerUser { processes, of_principal, idle, .. }) => {
+                Self { running: processes, of_principal, in_all: processes, idle }
+            }
+            Start::Eager | Start::Lazy => Self {
+                running: limits.own_connections,
+                of_principal: limits.own_connections * OF_PRINCIPAL,
+                in_all: limits.own_connections * OF_ALL,
+                idle: KEPT,
+            },
+        }
+    }
+}
+
 impl OwnConnections {
+    /// Makes room for connections within the bounds.
+    pub(super) fn of(limits: &Limits) -> Self {
+        let bounds = Bounds::of(limits);
+        let is_counted = matches!(limits.start, Start::PerUser(_));
+        let places = is_counted.then(|| Arc::new(Semaphore::new(bounds.in_all)));
+        Self { open: Mutex::default(), bounds, places }
+    }
+
+    /// Waits for the place of a process, if such are counted.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(self.places.as_ref()?).acquire_owned().await.ok()
+    }
+
     /// Ends all of them.
     pub(super) fn end(&self) {
-        for (_, own) in self.0.lock().drain() {
+        for (_, own) in self.open.lock().drain() {
             own.ended.cancel();
         }
     }
 
     /// Ends those that take their tokens from here.
     pub(super) fn end_of(&self, authorizer: &Arc<Authorizer>) {
-        self.0.lock().retain(|_, own| {
+        self.open.lock().retain(|_, own| {
             let is_its =
                 own.authorizer.as_ref().is_some_and(|source| Arc::ptr_eq(source, authorizer));
             if is_its {
@@ -106,18 +159,28 @@ impl OwnConnections {
     }
 
     /// Makes room for one more of a principal. Returns false if all are in use.
-    fn make_room(connections: &mut HashMap<Key, Arc<Own>>, principal: &str, limit: usize) -> bool {
-        let of_principal =
-            connections.values().filter(|own| own.owner.principal == principal).count();
+    fn make_room(
+        connections: &mut HashMap<Key, Arc<Own>>,
+        principal: &str,
+        bounds: Bounds,
+    ) -> bool {
+        let mut shares: HashMap<&str, usize> = HashMap::new();
+        for own in connections.values() {
+            *shares.entry(&own.owner.principal).or_default() += 1;
+        }
         let running = connections.values().filter(|own| !own.is_waiting()).count();
-        let has_many = of_principal >= limit * OF_PRINCIPAL;
-        if !has_many && running < limit && connections.len() < limit * OF_ALL {
+        let has_many = shares.get(principal).is_some_and(|share| *share >= bounds.of_principal);
+        if !has_many && running < bounds.running && connections.len() < bounds.in_all {
             return true;
         }
         let idle = connections.iter().filter(|(_, own)| {
             own.usage.lock().calls == 0 && (!has_many || own.owner.principal == principal)
         });
-        let oldest = idle.min_by_key(|(_, own)| own.usage.lock().last);
+        // Whoever has most gives way before those who have few.
+        let oldest = idle.min_by_key(|(_, own)| {
+            let share = shares.get(&*own.owner.principal).copied();
+            (Reverse(share), own.usage.lock().last)
+        });
         let oldest = oldest.map(|(key, _)| key.clone());
         let ended = oldest.and_then(|key| connections.remove(&key));
         if let Some(ended) = &ended {
@@ -192,7 +255,8 @@ impl Server {
         let turn = self.turn_on_own(&request.principal, &owned, deadline).await;
         let (using, _turn) =
             turn.map_err(|Busy| RequestError::Busy { retry_after: RETRY_AFTER })?;
-        let attempt = self.attempt()?;
+        let circuit = using.0.circuit.as_ref().unwrap_or(&self.circuit);
+        let attempt = self.attempt_by(circuit)?;
         let connection = match self.own_connection(&using.0, deadline).await {
             Ok(connection) => connection,
             // The server is there.
@@ -215,12 +279,14 @@ impl Server {
             deadline,
             span: McpSpan::untraced(),
         };
-        let is_process = matches!(self.entry.upstream, Upstream::Process(_));
-        let mut unanswered = Unanswered(is_process.then_some(&*using.0));
+        let mut unanswered = Unanswered(using.0.runs_one.then_some(&*using.0));
         tell_sent(request.sent.as_deref());
+        let since = Instant::now();
         let outcome = self.call(&connection, attempt, outgoing).await;
-        if matches!(outcome, Ok(_) | Err(CallError::Server(_))) {
-            unanswered.0 = None;
+        match &outcome {
+            Ok(_) | Err(CallError::Server(_)) => unanswered.0 = None,
+            Err(CallError::Timeout(_)) => self.end_silent(&using.0, &connection, since),
+            Err(_) => {}
         }
         outcome.map_err(|error| match &owned.authorizer {
             Some(_) => self.refusal_of_own(error),
@@ -235,7 +301,7 @@ impl Server {
             its == principal && asked.as_deref() == Some(host) && own.tells_of_roots()
         };
         let concerned: Vec<Arc<Own>> =
-            self.own.0.lock().values().filter(is_concerned).cloned().collect();
+            self.own.open.lock().values().filter(is_concerned).cloned().collect();
         for own in concerned {
             if own.has_new_roots.swap(true, Ordering::AcqRel) {
                 continue;
@@ -276,7 +342,7 @@ impl Server {
         // JSON, so that no name can look like another's.
         let host = serde_json::json!([principal, host, capabilities, source]).to_string();
         let limits = &self.entry.limits;
-        let mut connections = self.own.0.lock();
+        let mut connections = self.own.open.lock();
         let mut key = (host, 0);
         while let Some(own) = connections.get(&key) {
             if !own.is_waiting() {
@@ -284,25 +350,27 @@ impl Server {
             }
             key.1 += 1;
         }
-        if !OwnConnections::make_room(&mut connections, principal, limits.own_connections) {
+        if !OwnConnections::make_room(&mut connections, principal, self.own.bounds) {
             return None;
         }
-        let concurrency = match self.entry.upstream {
-            Upstream::Process(_) => 1,
-            Upstream::Http(_) => limits.concurrency,
-        };
+        let runs_one = asker.is_some() && matches!(self.entry.upstream, Upstream::Process(_));
+        let concurrency = if runs_one { 1 } else { limits.concurrency };
+        let is_for_each = matches!(limits.start, Start::PerUser(_));
         let own = Arc::new(Own {
             owner: Arc::new(ConnectionOwner {
                 principal: principal.to_owned(),
                 host: asker.as_ref().map(|asker| asker.host.clone()),
             }),
             authorizer: authorizer.clone(),
+            circuit: is_for_each.then(|| Circuit::new(self.surroundings.tuning.circuit)),
+            place: Mutex::default(),
+            runs_one,
             concurrency,
             waiting: watch::Sender::new(0),
             capabilities: serde_json::from_value(capabilities.unwrap_or_default())
                 .unwrap_or_default(),
             turns: Turns::new(concurrency, limits.queue),
-            connection: tokio::sync::Mutex::default(),
+            connection: Arc::default(),
             opened: Mutex::default(),
             has_new_roots: AtomicBool::new(false),
             telling: tokio::sync::Mutex::default(),
@@ -317,6 +385,24 @@ impl Server {
         Some(using)
     }
 
+    /// Ends a process that said nothing for the whole time of a call, as nobody asks it whether it is there. No other starts in its
+    /// place before it has ended. `since` is when the call was sent.
+    fn end_silent(&self, own: &Arc<Own>, silent: &Arc<Connection>, since: Instant) {
+        let is_process = matches!(self.entry.upstream, Upstream::Process(_));
+        let had_its_time = since.elapsed() >= self.entry.limits.call_timeout;
+        if !is_process || !had_its_time || silent.heard() >= since {
+            return;
+        }
+        // Whoever holds it opens another, or has just found this one and ends it when it is silent again.
+        let Ok(mut place) = Arc::clone(&own.connection).try_lock_owned() else { return };
+        let Some(silent) = place.take_if(|open| Arc::ptr_eq(open, silent)) else { return };
+        let time = self.surroundings.tuning.leave * 4;
+        self.surroundings.tasks.spawn(async move {
+            silent.shut_down(time).await;
+            drop(place);
+        });
+    }
+
     /// Returns the open connection of a host, which it opens if need be.
     async fn own_connection(
         &self,
@@ -328,6 +414,10 @@ impl Server {
             return Ok(Arc::clone(open));
         }
         let opening = async {
+            if own.place.lock().is_none() {
+                let place = self.own.place().await;
+                *own.place.lock() = place;
+            }
             let turn = self.spawn_turn().await;
             let owner = Some(Arc::clone(&own.owner));
             let opened = self.connect(own.capabilities.clone(), own.authorizer.clone(), owner);
@@ -354,7 +444,7 @@ impl Server {
     /// Keeps a host's connection until it is silent for long, or the server ends.
     async fn keep_own(&self, key: Key, own: Arc<Own>) {
         loop {
-            let until = own.usage.lock().last + KEPT;
+            let until = own.usage.lock().last + self.own.bounds.idle;
             tokio::select! {
                 biased;
                 () = self.stopped() => break,
@@ -371,13 +461,14 @@ impl Server {
         if let Some(connection) = connection {
             connection.shut_down(self.surroundings.tuning.leave * 4).await;
         }
+        own.place.lock().take();
     }
 
     /// Forgets a host's connection that no call has used since; returns whether it did.
     fn forget_silent(&self, key: &Key, own: &Arc<Own>, until: Instant) -> bool {
-        let mut connections = self.own.0.lock();
+        let mut connections = self.own.open.lock();
         let mut usage = own.usage.lock();
-        let is_silent = usage.calls == 0 && usage.last + KEPT <= until;
+        let is_silent = usage.calls == 0 && usage.last + self.own.bounds.idle <= until;
         if is_silent && connections.get(key).is_some_and(|kept| Arc::ptr_eq(kept, own)) {
             connections.remove(key);
         }
@@ -386,7 +477,7 @@ impl Server {
     }
 
     fn forget(&self, key: &Key, own: &Arc<Own>) {
-        let mut connections = self.own.0.lock();
+        let mut connections = self.own.open.lock();
         if connections.get(key).is_some_and(|kept| Arc::ptr_eq(kept, own)) {
             connections.remove(key);
         }

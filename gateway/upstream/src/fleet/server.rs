@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
 
 use super::circuit::{Attempt, Circuit};
+use super::homes;
 use super::own::{OwnConnections, Owned};
 use super::principals::Principals;
 use super::put_off::{self, KeptList, KeptLists};
@@ -56,7 +57,7 @@ pub(super) struct Server {
     pub(super) own: OwnConnections,
     pub(super) principals: Principals,
     turns: Turns,
-    circuit: Circuit,
+    pub(super) circuit: Circuit,
     stderr: StandardError,
     /// Ends the server: at once, or once its calls have ended.
     stop: CancellationToken,
@@ -141,7 +142,7 @@ impl Server {
                 resources: surroundings.watched(&entry.name).sender(),
                 ..Told::default()
             },
-            own: OwnConnections::default(),
+            own: OwnConnections::of(&entry.limits),
             principals: Principals::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
@@ -228,6 +229,10 @@ impl Server {
             let owned = Owned { asker: request.asker.take(), authorizer: Some(authorizer) };
             return self.request_on_own(request, owned, deadline).await;
         }
+        if matches!(limits.start, Start::PerUser(_)) {
+            let owned = Owned { asker: request.asker.take(), authorizer: None };
+            return self.request_on_own(request, owned, deadline).await;
+        }
         if let Some(asker) = request.asker.take_if(|_| limits.own_connections > 0)
             && !self.connected(deadline).await?.is_modern()
         {
@@ -253,8 +258,16 @@ impl Server {
         outcome.map_err(|error| self.refusal(error))
     }
 
-    pub(super) fn attempt(&self) -> Result<Attempt<'_>, RequestError> {
-        let attempt = self.circuit.attempt();
+    fn attempt(&self) -> Result<Attempt<'_>, RequestError> {
+        self.attempt_by(&self.circuit)
+    }
+
+    /// Lets a call through a circuit: the one that all calls of the server share, or a principal's.
+    pub(super) fn attempt_by<'c>(
+        &'c self,
+        circuit: &'c Circuit,
+    ) -> Result<Attempt<'c>, RequestError> {
+        let attempt = circuit.attempt();
         attempt.ok_or_else(|| self.unavailable("its last calls failed one after another", false))
     }
 
@@ -510,10 +523,17 @@ impl Server {
         }
     }
 
-    /// Returns whether the server ends now that its tools are listed, and is started by the first call.
+    /// Returns whether the server ends now that its tools are listed, and is started by the first call, or the first of each
+    /// principal.
     fn is_put_off(&self) -> bool {
-        let was_ready = self.live.lock().protocol.is_some();
-        self.entry.limits.start == Start::Lazy && !was_ready && self.turns.running() == 0
+        match self.entry.limits.start {
+            Start::Eager => false,
+            Start::Lazy => {
+                let was_ready = self.live.lock().protocol.is_some();
+                !was_ready && self.turns.running() == 0
+            }
+            Start::PerUser(_) => true,
+        }
     }
 
     /// Returns what a part of the start returns, unless the server is to end, to start anew, or has had its time.
@@ -583,11 +603,14 @@ impl Server {
             },
             relisten: self.surroundings.tuning.relisten,
         };
-        let stderr = self.stderr.clone();
+        let stderr = match &told.owner {
+            Some(owner) => self.stderr.of_principal(&owner.principal),
+            None => self.stderr.clone(),
+        };
         let client = client(capabilities);
         let authorizer = own.or_else(|| self.authorizer.clone());
-        let upstream = &self.entry.upstream;
-        Connection::open_within(upstream, client, limits, stderr, told, authorizer, era).await
+        let upstream = homes::upstream_of(&self.entry, told.owner.as_deref())?;
+        Connection::open_within(&upstream, client, limits, stderr, told, authorizer, era).await
     }
 
     /// Returns what is to be done where a login is missing.

@@ -9,6 +9,8 @@ use super::*;
 use crate::connection::{CallError, Connection, Outgoing};
 use crate::target::Upstream;
 
+mod per_user;
+
 const SERVER: &str = include_str!("test_server.py");
 
 /// Time in which everything here must happen. Nothing waits for it unless it fails.

@@ -1,0 +1,120 @@
+//! Servers that have a process for each principal.
+
+use super::*;
+
+/// Returns a fleet of one server with so many processes at most, all of them any principal's.
+fn for_each(processes: usize, idle: Duration, tuning: Tuning) -> Fleet {
+    for_each_of(entry("a"), processes, idle, tuning)
+}
+
+fn for_each_of(mut server: Entry, processes: usize, idle: Duration, tuning: Tuning) -> Fleet {
+    server.limits.start =
+        Start::PerUser(PerUser { processes, of_principal: processes, idle, homes: None });
+    Fleet::start_tuned(vec![server], tuning, None)
+}
+
+async fn ask_as(
+    fleet: &Fleet,
+    principal: &str,
+    name: &str,
+    deadline: Instant,
+) -> Result<Value, RequestError> {
+    let request = tool_with(name, &json!({}), principal);
+    let result = fleet.request("a", request, deadline).await?;
+    Ok(serde_json::from_str(result.get()).unwrap_or_default())
+}
+
+/// Returns the identifier of a principal's process.
+async fn process_of(fleet: &Fleet, principal: &str) -> Value {
+    ask_as(fleet, principal, "state", later()).await.expect("an answer")["pid"].clone()
+}
+
+async fn until_gone(pid: &Value) {
+    let waiting = async {
+        while runs(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("the process ends");
+}
+
+#[tokio::test]
+async fn each_principal_has_a_process_that_nobody_else_uses() {
+    let fleet = for_each(8, LONG * 10, tuning());
+    until(&fleet, "a", |status| status.state == ServerState::Idle).await;
+    assert_eq!(fleet.listing("a").expect("a listing").tools.len(), 2);
+    let anns = process_of(&fleet, "acme/ann").await;
+    let bobs = process_of(&fleet, "acme/bob").await;
+    assert_ne!(anns, bobs);
+    assert_eq!(process_of(&fleet, "acme/ann").await, anns);
+    let status = &fleet.status()[0];
+    assert_eq!((status.state, status.restarts), (ServerState::Idle, 0), "nobody's has ended");
+    assert!(fleet.restart("a"));
+    until_gone(&anns).await;
+    until_gone(&bobs).await;
+    until(&fleet, "a", |status| status.state == ServerState::Idle && status.restarts == 1).await;
+    let again = process_of(&fleet, "acme/ann").await;
+    fleet.close().await;
+    assert!(!runs(&again));
+}
+
+#[tokio::test]
+async fn processes_are_bounded_and_an_idle_one_makes_place() {
+    let fleet = for_each(1, LONG * 10, tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    let bobs = process_of(&fleet, "acme/bob").await;
+    assert!(!runs(&anns), "it has ended before another is started");
+    let request = tool_with("hold", &json!({}), "acme/bob");
+    let held = tokio::spawn({
+        let fleet = fleet.clone();
+        async move { fleet.request("a", request, later()).await }
+    });
+    let is_held = async {
+        while ask_as(&fleet, "acme/bob", "state", later()).await.expect("an answer")["held"]
+            == json!([])
+        {}
+    };
+    tokio::time::timeout(LONG, is_held).await.expect("a call that runs");
+    let refused = ask_as(&fleet, "acme/ann", "state", later()).await;
+    assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+    ask_as(&fleet, "acme/bob", "release", later()).await.expect("an answer");
+    held.await.expect("an end").expect("an answer");
+    assert_eq!(process_of(&fleet, "acme/bob").await, bobs);
+    assert_ne!(process_of(&fleet, "acme/ann").await, anns);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_nobody_uses_ends() {
+    let fleet = for_each(8, Duration::from_millis(1), tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    until_gone(&anns).await;
+    assert_ne!(process_of(&fleet, "acme/ann").await, anns);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
+    let mut server = entry("a");
+    server.limits.call_timeout = Duration::from_secs(5);
+    let fleet = for_each_of(server, 8, LONG * 10, tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    let stopped = ask_as(&fleet, "acme/ann", "stop", later()).await;
+    assert!(matches!(stopped, Err(RequestError::Timeout { .. })), "{stopped:?}");
+    assert_ne!(process_of(&fleet, "acme/ann").await, anns);
+    assert!(!runs(&anns));
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn failures_of_one_principals_process_cost_nobody_else_anything() {
+    let fleet = for_each(8, LONG * 10, Tuning { circuit: LONG, ..tuning() });
+    for _ in 0..5 {
+        let lost = ask_as(&fleet, "acme/ann", "die", later()).await;
+        assert!(matches!(lost, Err(RequestError::Unavailable { .. })), "{lost:?}");
+    }
+    let refused = ask_as(&fleet, "acme/ann", "state", later()).await.expect_err("an open circuit");
+    assert!(refused.to_string().contains("one after another"), "{refused}");
+    process_of(&fleet, "acme/bob").await;
+    fleet.close().await;
+}
