@@ -37,6 +37,10 @@ const ALL_SHOWN_MAX: usize = 1 << 20;
 const TEMPLATES_MAX: usize = 1_024;
 const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
+/// Most templates of a list that are left out and longer than a name that is kept. Of more, none that hosts may get stands for
+/// anything.
+const LONG_TEMPLATES_MAX: usize = 64;
+
 /// Time for which a list that was given in part is not asked for again.
 const PART_KEPT: Duration = Duration::from_secs(10);
 
@@ -76,10 +80,24 @@ struct KnownList {
     /// Templates that hosts may get, as far as there is place.
     templates: BTreeSet<String>,
     template_bytes: usize,
+    /// Shapes of templates that are left out and longer than their names here, by these names.
+    long_withheld: BTreeMap<String, Shape>,
     /// More items are left out than are kept.
     is_overfull: bool,
     /// Time at which the gateway asked for it and got a part.
     part_since: Option<Instant>,
+}
+
+/// Template without the texts in its braces, by which it fits what the whole one fits; `None` if it fits no URI that is as short as
+/// a name that is kept.
+type Shape = Option<String>;
+
+/// Name of an item.
+struct ItemName {
+    /// Name by which the item is known here.
+    kept: String,
+    /// Shape of a template that is longer than this name; `None` for any other item.
+    long: Option<Shape>,
 }
 
 /// Result of a search for an item in what is known of its list.
@@ -221,8 +239,10 @@ impl Vetting {
         if uri.len() > NAME_BYTES_MAX || known.is_overfull {
             return false;
         }
+        let mut long = known.long_withheld.values().flatten();
         known.templates.iter().any(|template| fits(template, uri))
             && !known.withheld.keys().any(|template| fits(template, uri))
+            && !long.any(|template| fits(template, uri))
     }
 
     /// Returns true if a list is to be asked for before it is said of an item that it may be fetched.
@@ -304,7 +324,7 @@ impl Vetting {
                 Some(reason) => left_out.push((names, reason)),
                 None => {
                     for name in names {
-                        known.show(&name, self.hash(&name));
+                        known.show(&name.kept, self.hash(&name.kept));
                         if list.kind == Kind::Templates {
                             known.keep_template(name);
                         }
@@ -316,9 +336,9 @@ impl Vetting {
         // Of two with one name, the worse counts, wherever it stands.
         for (names, reason) in left_out {
             for name in names {
-                if !before.contains_key(&name) {
+                if !before.contains_key(&name.kept) {
                     let server = &*list.server;
-                    tracing::warn!(server, "{}", line(&list, &name, &reason));
+                    tracing::warn!(server, "{}", line(&list, &name.kept, &reason));
                 }
                 known.withhold(name, &reason);
             }
@@ -348,13 +368,16 @@ impl KnownList {
     /// Notes an item that hosts may get.
     fn show(&mut self, name: &str, hash: u64) {
         self.withheld.remove(name);
+        self.long_withheld.remove(name);
         if self.shown.len() < SHOWN_MAX {
             self.shown.insert(hash);
         }
     }
 
     /// Keeps a template that hosts may get.
-    fn keep_template(&mut self, template: String) {
+    fn keep_template(&mut self, name: ItemName) {
+        // What is as long as that and fits nothing needs no place.
+        let Some(template) = name.template() else { return };
         let bytes = template.len();
         let has_place = self.templates.len() < TEMPLATES_MAX
             && self.template_bytes + bytes <= TEMPLATE_BYTES_MAX;
@@ -364,17 +387,39 @@ impl KnownList {
     }
 
     /// Notes an item that is left out. Beyond the bound the list counts as given in part, so that none of them is fetched.
-    fn withhold(&mut self, name: String, reason: &Arc<str>) {
-        if self.templates.remove(&name) {
-            self.template_bytes -= name.len();
+    fn withhold(&mut self, name: ItemName, reason: &Arc<str>) {
+        let ItemName { kept, long } = name;
+        if self.templates.remove(&kept) {
+            self.template_bytes -= kept.len();
         }
-        if self.withheld.len() < WITHHELD_MAX || self.withheld.contains_key(&name) {
-            self.withheld.insert(name, Arc::clone(reason));
+        let has_place = self.long_withheld.len() < LONG_TEMPLATES_MAX;
+        match long {
+            Some(shape) if has_place || self.long_withheld.contains_key(&kept) => {
+                self.long_withheld.insert(kept.clone(), shape);
+            }
+            Some(_) => self.is_overfull = true,
+            None => {}
+        }
+        if self.withheld.len() < WITHHELD_MAX || self.withheld.contains_key(&kept) {
+            self.withheld.insert(kept, Arc::clone(reason));
         } else {
             self.is_whole = false;
             self.is_overfull = true;
             self.part_since = Some(Instant::now());
         }
+    }
+}
+
+impl ItemName {
+    fn of(kind: Kind, name: &str) -> Self {
+        let kept = kept_name(name).into_owned();
+        let is_long = kind == Kind::Templates && kept != name;
+        Self { kept, long: is_long.then(|| shape(name)) }
+    }
+
+    /// Returns the template that the item is, or its shape; `None` if no URI that is as short as a name that is kept fits it.
+    fn template(self) -> Option<String> {
+        self.long.unwrap_or(Some(self.kept))
     }
 }
 
@@ -410,6 +455,28 @@ fn fits(template: &str, uri: &str) -> bool {
         rest = &rest[place + literal.len()..];
     }
     rest.ends_with(end)
+}
+
+/// Returns the shape of a template.
+fn shape(template: &str) -> Shape {
+    let mut shape = String::new();
+    let mut literal_bytes = 0;
+    for (place, part) in template.split('{').enumerate() {
+        let literal = match place {
+            0 => part,
+            _ => part.split_once('}').map_or(part, |(_expression, literal)| literal),
+        };
+        // Between two braces without a text, anything fits that fits one.
+        if place > 0 && !shape.ends_with("{}") {
+            shape.push_str("{}");
+        }
+        literal_bytes += literal.len();
+        if literal_bytes > NAME_BYTES_MAX {
+            return None;
+        }
+        shape.push_str(literal);
+    }
+    Some(shape)
 }
 
 fn tier(trust: Trust) -> Tier {
@@ -485,13 +552,13 @@ fn as_definition(mut item: Map<String, Value>) -> Value {
 }
 
 /// Returns the names that a server gives an item: one, which is empty if it gives none, and more where the field stands twice.
-fn names_of(kind: Kind, item: &RawValue) -> Vec<String> {
+fn names_of(kind: Kind, item: &RawValue) -> Vec<ItemName> {
     let object = RawObject::parse(item.get().to_owned()).unwrap_or_default();
     let mut names = object.texts(kind.key());
     if names.is_empty() {
         names.push(String::new());
     }
-    names.iter().map(|name| kept_name(name).into_owned()).collect()
+    names.iter().map(|name| ItemName::of(kind, name)).collect()
 }
 
 /// Returns the name by which an item is known here.
@@ -535,7 +602,8 @@ mod tests {
 
     async fn kept(vetting: &Vetting, trust: Trust, listed: Items) -> Vec<String> {
         let kept = vetting.keep(prompts(), trust, listed).await;
-        kept.iter().flat_map(|item| names_of(Kind::Prompts, item)).collect()
+        let names = kept.iter().flat_map(|item| names_of(Kind::Prompts, item));
+        names.map(|name| name.kept).collect()
     }
 
     #[test]
@@ -719,6 +787,37 @@ mod tests {
         assert!(!fits(&format!("sea:///{}/moon", "x".repeat(NAME_BYTES_MAX))), "it is too long");
     }
 
+    #[tokio::test]
+    async fn a_long_template_that_is_left_out_holds_for_what_fits_it() {
+        let long = |end: &str| format!("sky:///{{{}}}{end}", "x".repeat(NAME_BYTES_MAX));
+        let list = ListName { kind: Kind::Templates, ..prompts() };
+        let shown = json!({"uriTemplate": "sky:///{day}", "description": "The sky."});
+        let bad = |end: &str| json!({"uriTemplate": long(end), "description": SUSPICIOUS});
+        let vetting = Vetting::default();
+        let fits = |uri| vetting.fits_template(&list, uri);
+        vetting.keep(list.clone(), Trust::Standard, items(&[shown.clone(), bad("/storm")])).await;
+        assert!(fits("sky:///today"));
+        assert!(!fits("sky:///today/storm"));
+        // It is harmless now, and stands for what fits it.
+        let harmless = json!({"uriTemplate": long("/storm"), "description": "Storms."});
+        vetting.keep(list.clone(), Trust::Standard, items(&[harmless])).await;
+        assert!(fits("sky:///today/storm"));
+        assert!(!fits("sky:///today"));
+        let mut many = vec![shown];
+        many.extend((0..=LONG_TEMPLATES_MAX).map(|number| bad(&format!("/{number}/storm"))));
+        vetting.keep(list.clone(), Trust::Standard, items(&many)).await;
+        assert!(!fits("sky:///today"), "one that fits may be among those that are not kept");
+    }
+
+    #[test]
+    fn a_shape_fits_what_its_template_fits() {
+        assert_eq!(shape("a:/{x}/b/{y}.md").as_deref(), Some("a:/{}/b/{}.md"));
+        assert_eq!(shape("a:/{x}{y}{z}").as_deref(), Some("a:/{}"));
+        assert_eq!(shape("a:/x").as_deref(), Some("a:/x"));
+        assert_eq!(shape("a:/{x").as_deref(), Some("a:/{}x"));
+        assert_eq!(shape(&"a".repeat(NAME_BYTES_MAX + 1)), None);
+    }
+
     #[test]
     fn uris_fit_templates_by_what_is_outside_of_braces() {
         for (template, uri, is_fit) in [
@@ -737,15 +836,16 @@ mod tests {
 
     #[test]
     fn kept_templates_are_bounded() {
+        let template = |name: &str| ItemName::of(Kind::Templates, name);
         for (length, most) in [(1_000, TEMPLATE_BYTES_MAX / 1_000), (10, TEMPLATES_MAX)] {
             let mut known = KnownList::default();
             for number in 0..=TEMPLATES_MAX {
-                known.keep_template(format!("{number:0length$}"));
+                known.keep_template(template(&format!("{number:0length$}")));
             }
             assert_eq!(known.templates.len(), most);
             let first = format!("{:0length$}", 0);
-            known.withhold(first, &"it is bad".into());
-            known.keep_template("x".repeat(length));
+            known.withhold(template(&first), &"it is bad".into());
+            known.keep_template(template(&"x".repeat(length)));
             assert_eq!(known.templates.len(), most, "one makes place for another");
         }
     }
