@@ -172,7 +172,11 @@ impl Host<'_> {
             let waiting = Waiting { call, open: Vec::new(), asked: 0 };
             return self.wait(waiting, &purpose).await;
         }
-        let mut result = self.send(server, method, params).await?;
+        let mut result = if tasks::may_begin(self, server, method) {
+            Box::pin(tasks::begin(self, server, params)).await?
+        } else {
+            self.send(server, method, params).await?
+        };
         tasks::seal(self, server, method, &name, &mut result);
         if asking::asks(&result)
             && let Some(state) = result.text("requestState").map(Cow::into_owned)

@@ -3,6 +3,7 @@
 
 pub(crate) mod begun;
 pub(crate) mod older;
+mod starting;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::host::{Failure, Host, is_modern};
 use crate::raw::RawObject;
 use crate::sealed::{Content, Purpose};
 use begun::BegunTask;
+use starting::{Begun, Started};
 
 /// Methods about tasks, of both revisions that have some.
 pub(crate) const METHODS: [&str; 5] = [CANCEL, GET, older::LIST, older::RESULT, "tasks/update"];
@@ -30,6 +32,10 @@ const ID: &str = "taskId";
 /// Time for which an ID is good. Servers keep tasks for less.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// Time for a server to answer a call that may become a task and whose host has left. The server says by its answer alone whether
+/// the call is one, and one that is none runs on for as long.
+const ID_AWAITED: Duration = Duration::from_secs(10);
+
 /// Result of a request about a task.
 pub(crate) struct Answered {
     /// Server of the task; empty if it is of several.
@@ -40,6 +46,33 @@ pub(crate) struct Answered {
 /// Returns true if the answer to a call stands for a task.
 pub(crate) fn is_begun(result: &RawObject) -> bool {
     result.is("resultType", "task") || older::is_begun(result)
+}
+
+/// Returns true if the answer to a request of a host of 2026-07-28 may be a task.
+pub(crate) fn may_begin(host: &Host<'_>, server: &str, method: &str) -> bool {
+    method == "tools/call"
+        && host.capabilities().supports_tasks()
+        && are_offered(host.gateway, server)
+}
+
+/// Sends a call that may become a task. If its host leaves before the server has told the task's ID, the task is cancelled by it.
+pub(crate) async fn begin(
+    host: &Host<'_>,
+    server: &str,
+    params: Map<String, Value>,
+) -> Result<RawObject, Failure> {
+    let started = starting::start(host, server, params, ID_AWAITED, task_in).await?;
+    let Started { result, task } = started;
+    if let Some(mut task) = task {
+        task.unheeded.is_heeded();
+    }
+    Ok(result)
+}
+
+/// Returns the task that an answer stands for.
+fn task_in(result: &RawObject) -> Option<Begun> {
+    let id = result.is("resultType", "task").then(|| result.text(ID)).flatten();
+    id.map(|id| Begun { id: id.into_owned(), state: RawObject::default() })
 }
 
 /// Sets the gateway's own ID in a result that is a task, and notes it if the call of a tool began it.
@@ -182,6 +215,10 @@ impl Task {
             }
         }
     }
+}
+
+fn of_id(id: &str) -> Map<String, Value> {
+    Map::from_iter([(ID.to_owned(), Value::from(id))])
 }
 
 fn refused(error: ErrorData) -> (String, Failure) {

@@ -2,28 +2,22 @@
 //! connection that all share, where its server asks nobody, so that whoever looks after it reaches the same process.
 
 use std::borrow::Cow;
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, timeout};
-use toolgate_telemetry::in_trace;
-use toolgate_upstream::{Request, RequestError};
+use tokio::time::{Instant, sleep};
+use toolgate_upstream::RequestError;
 
+use super::starting::{self, Begun, Started, StartedTask};
 use super::{
-    Answered, CANCEL, GET, ID, Task, end_of, note_begun, note_end, refused, sealed, unknown,
+    Answered, CANCEL, GET, ID, Task, end_of, note_begun, note_end, of_id, refused, sealed, unknown,
 };
 use crate::audit::Outcome;
 use crate::calling;
 use crate::gateway::Gateway;
-use crate::host::{Failure, Host, is_modern, parsed};
-use crate::live::NOTES_MAX;
-use crate::passing;
+use crate::host::{Failure, Host, is_modern};
 use crate::raw::{RawObject, list_of};
 
 pub(crate) const LIST: &str = "tasks/list";
@@ -42,9 +36,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Tasks whose states are asked for at a time.
 const ASKED_AT_ONCE: usize = 4;
-
-/// Time for a server to give a task up that nobody waits for.
-const CANCELLED: Duration = Duration::from_secs(10);
 
 /// Time for a server to tell the ID of a task whose host has left. The call keeps a turn at the server meanwhile.
 const ID_AWAITED: Duration = Duration::from_secs(30);
@@ -100,21 +91,22 @@ pub(crate) async fn call(
     way: Way,
 ) -> Result<RawObject, Failure> {
     let tool = params.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let Started { mut result, task } = start(host, server, params).await?;
+    let started = starting::start(host, server, params, ID_AWAITED, task_in).await?;
+    let Started { mut result, task } = started;
     let Some(StartedTask { id, state, mut unheeded }) = task else { return Ok(result) };
     match way {
         Way::Begun => {
             let shown = sealed(host, server, &id);
             result.set_json(TASK, with_id(state, &shown).into_text());
             note_begun(host, server, id, shown, &tool);
-            unheeded.request = None;
+            unheeded.is_heeded();
             Ok(result)
         }
         Way::Awaited => {
             let late =
                 "the tool did not end in time: its task was cancelled, and may have had effects";
             until_ended(host, server, &id, late).await?;
-            unheeded.request = None;
+            unheeded.is_heeded();
             let mut result = host.send(server, RESULT, of_id(&id)).await?;
             if let Value::Object(mut meta) = result.value("_meta") {
                 meta.remove(RELATED);
@@ -125,87 +117,16 @@ pub(crate) async fn call(
     }
 }
 
-/// Answer to a call that was to become a task.
-struct Started {
-    result: RawObject,
-    /// `None` if it became none.
-    task: Option<StartedTask>,
-}
-
-/// Task that a server started.
-struct StartedTask {
-    /// ID that the server gave it.
-    id: String,
-    state: RawObject,
-    unheeded: Unheeded,
-}
-
-/// Sends a call that becomes a task. Once it is sent, it goes on if its host leaves before the server has told the task's ID: by
-/// that the task is cancelled then. Without an ID in time the call itself is.
-async fn start(
-    host: &Host<'_>,
-    server: &str,
-    params: Map<String, Value>,
-) -> Result<Started, Failure> {
-    let mut request = host.plain("tools/call", params);
-    let cancel = host.plain(CANCEL, Map::new());
-    let (telling, notes) = mpsc::channel(NOTES_MAX);
-    let hearer = host.hearer(server);
-    request.progress = hearer.is_some().then_some(telling);
-    let sent = Arc::new(AtomicBool::new(false));
-    request.sent = Some(Arc::clone(&sent));
-    let (mut answering, answer) = oneshot::channel();
-    let gateway = host.gateway.clone();
-    let to = server.to_owned();
-    tokio::spawn(in_trace(async move {
-        let deadline = Instant::now() + gateway.call_time_max();
-        let sending = gateway.fleet().request(&to, request, deadline);
-        // Dropped, the request is cancelled.
-        let Some(outcome) = await_answer(sending, answering.closed(), &sent).await else { return };
-        let started = parsed(outcome).map(|result| started(&gateway, &to, cancel, result));
-        // Where nobody takes the answer, its task is dropped, and so cancelled.
-        let _left = answering.send(started);
-    }));
-    let answer = async { answer.await.unwrap_or(Err(Failure::Lost)) };
-    match hearer {
-        Some(hearer) => passing::tell_until(&hearer, notes, answer).await,
-        None => answer.await,
-    }
-}
-
-/// Returns the answer to a request; `None` if its host leaves before it is sent, or too long before it is answered.
-async fn await_answer<T>(
-    sending: impl Future<Output = T>,
-    left: impl Future<Output = ()>,
-    sent: &AtomicBool,
-) -> Option<T> {
-    let mut sending = pin!(sending);
-    tokio::select! {
-        biased;
-        answer = &mut sending => return Some(answer),
-        () = left => {}
-    }
-    if !sent.load(Ordering::Acquire) {
-        return None;
-    }
-    timeout(ID_AWAITED, sending).await.ok()
-}
-
-/// Returns what a call has started, by its answer. `cancel` is a request that cancels a task, but for its ID.
-fn started(gateway: &Gateway, server: &str, mut cancel: Request, result: RawObject) -> Started {
-    let task = begun_in(&result).and_then(|state| {
-        let id = state.text(ID).map(Cow::into_owned)?;
-        cancel.params = of_id(&id);
-        let gateway = gateway.clone();
-        let unheeded = Unheeded { gateway, server: server.to_owned(), request: Some(cancel) };
-        Some(StartedTask { id, state, unheeded })
-    });
-    Started { result, task }
-}
-
 /// Returns true if the answer to a call stands for a task.
 pub(crate) fn is_begun(result: &RawObject) -> bool {
     begun_in(result).is_some()
+}
+
+/// Returns the task that an answer stands for.
+fn task_in(result: &RawObject) -> Option<Begun> {
+    let state = begun_in(result)?;
+    let id = state.text(ID).map(Cow::into_owned)?;
+    Some(Begun { id, state })
 }
 
 fn begun_in(result: &RawObject) -> Option<RawObject> {
@@ -334,36 +255,11 @@ fn failure(problem: &'static str) -> Failure {
     Failure::Refused(ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None))
 }
 
-fn of_id(id: &str) -> Map<String, Value> {
-    Map::from_iter([(ID.to_owned(), Value::from(id))])
-}
-
 fn with_id(mut task: RawObject, shown: &str) -> RawObject {
     if task.get(ID).is_some() {
         task.set(ID, &Value::from(shown));
     }
     task
-}
-
-/// Task that nobody looks after but the gateway. Dropped, it is cancelled: its host has left.
-struct Unheeded {
-    gateway: Gateway,
-    server: String,
-    /// Request that cancels it; `None` once it has ended, or somebody looks after it.
-    request: Option<Request>,
-}
-
-impl Drop for Unheeded {
-    fn drop(&mut self) {
-        let Some(request) = self.request.take() else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let fleet = self.gateway.fleet().clone();
-        let server = std::mem::take(&mut self.server);
-        runtime.spawn(async move {
-            // It may have ended meanwhile.
-            let _ended = fleet.request(&server, request, Instant::now() + CANCELLED).await;
-        });
-    }
 }
 
 #[cfg(test)]
@@ -379,25 +275,6 @@ mod tests {
         assert!(is_begun(&object(r#"{"task":{"taskId":"1"}}"#)));
         assert!(!is_begun(&object(r#"{"content":[],"task":{"taskId":"1"}}"#)));
         assert!(!is_begun(&object(r#"{"task":1}"#)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_whose_host_has_left_waits_for_an_id_a_while() {
-        let after = |time: Duration, is_sent: bool| async move {
-            let sending = async {
-                sleep(time).await;
-                "an ID"
-            };
-            await_answer(sending, std::future::ready(()), &AtomicBool::new(is_sent)).await
-        };
-        let before = ID_AWAITED - Duration::from_secs(1);
-        assert_eq!(after(before, true).await, Some("an ID"));
-        assert_eq!(after(before, false).await, None, "nothing runs");
-        let long = ID_AWAITED + Duration::from_secs(1);
-        assert_eq!(after(long, true).await, None);
-        let host = std::future::pending();
-        let stays = await_answer(sleep(long), host, &AtomicBool::new(true)).await;
-        assert_eq!(stays, Some(()), "its host waits as long as a call may take");
     }
 
     #[test]
