@@ -6,7 +6,8 @@ python poisoned_mcp_server.py TEXT
 
 If a file TEXT.log exists, the method of each request is a line of it. If a file TEXT.broken exists,
 lists start with their second item and end with an error in the place of the first. While a file
-TEXT.held exists, no list of prompts is answered.
+TEXT.held exists, no list of prompts is answered. If a file TEXT.dies exists, the server ends when
+it is asked for a list of prompts.
 """
 
 import json
@@ -109,6 +110,8 @@ def main(text: Path) -> None:
                 print(request["method"], file=log)
         while request["method"] == "prompts/list" and beside(text, "held").exists():
             time.sleep(0.01)
+        if request["method"] == "prompts/list" and beside(text, "dies").exists():
+            return
         answered: Json = {"jsonrpc": "2.0", "id": request["id"]}
         try:
             answered["result"] = answer(request["method"], request.get("params") or {}, text)

@@ -175,6 +175,23 @@ def test_what_a_broken_list_lacks_is_not_fetched(gateway: GatewayProcess, text: 
     assert all("result" in answer for answer in fetched(gateway, "tides"))
 
 
+@pytest.mark.parametrize("face", ["/mcp", OWN])
+def test_what_the_server_gave_is_kept_back_while_nobody_could_look_at_its_list(
+    gateway: GatewayProcess, text: Path, face: str
+) -> None:
+    dies = text.with_name(f"{text.name}.dies")
+    dies.touch()
+    name = "sea__moon" if face == "/mcp" else "moon"
+    refused = fetch(gateway, face, "prompts/get", name)
+    assert "could not be looked at" in refused["error"]["message"]
+    assert "was got" not in json.dumps(refused)
+    dies.unlink()
+    assert "result" in fetch(gateway, face, "prompts/get", name)
+    kept, got = records(gateway)
+    assert (kept["verdict"], kept["outcome"]) == ("LIST_UNSEEN", "kept-back")
+    assert (got["verdict"], got["outcome"]) == ("allowed", "done")
+
+
 def test_a_template_that_is_listed_stands_for_what_a_broken_list_lacks(
     gateway: GatewayProcess, text: Path
 ) -> None:
