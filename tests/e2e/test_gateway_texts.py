@@ -248,3 +248,24 @@ def test_each_prompt_and_resource_that_is_fetched_is_a_line_of_the_audit(
     assert read["uri"] == hashlib.sha256(SECRET.encode()).hexdigest()
     told = (gateway.folder / "audit.jsonl").read_text()
     assert not any(word in told for word in ("token=secret", "was got", "was read"))
+
+
+def test_results_of_a_server_that_is_not_trusted_say_so(
+    binary: Path, tmp_path: Path, text: Path
+) -> None:
+    text.write_text(HARMLESS)
+    marked = config(text, "untrusted").replace("[gateway]", "[gateway]\nmark_results = true")
+    with GatewayProcess(binary, tmp_path, marked) as gateway:
+        for result in [
+            gateway.call("call_tool", {"name": "sea__moon", "arguments": {}}),
+            gateway.call("sea__moon", {}, "/mcp/all"),
+        ]:
+            mark, said = (item["text"] for item in result["content"])
+            assert "from sea, a server that is not trusted" in mark
+            assert said == "moon ran"
+        [said] = gateway.call("moon", {}, OWN)["content"]
+        assert said["text"] == "moon ran"
+        trusted = marked.replace('"untrusted"', '"standard"')
+        gateway.reload(trusted, "was read again")
+        [said] = gateway.call("call_tool", {"name": "sea__moon", "arguments": {}})["content"]
+        assert said["text"] == "moon ran"

@@ -894,6 +894,12 @@ impl Gateway {
         claimed.unwrap_or(0).min(self.config().gateway.result_limit_max)
     }
 
+    /// Returns true if results of a server are to say whose they are.
+    pub(crate) fn marks_results(&self, server: &str) -> bool {
+        self.config().gateway.mark_results
+            && self.server(server).is_none_or(|server| server.trust == Trust::Untrusted)
+    }
+
     /// Returns true if the tool only reads, by the operator's word or that of a server that is believed.
     pub(crate) fn is_read_only(&self, server: &str, name: &str) -> bool {
         let says_so = || self.tool(server, name).is_some_and(|tool| tool.says_read_only);

@@ -38,6 +38,8 @@ pub struct GatewayConfig {
     /// Most bytes of text of a result, where its server asks for more than `result_limit`. An untrusted one is not asked.
     #[serde(deserialize_with = "size")]
     pub result_limit_max: usize,
+    /// True if results of untrusted servers begin with a line that says whose they are.
+    pub mark_results: bool,
     /// Time of a call without an answer or progress.
     #[serde(deserialize_with = "duration")]
     pub call_timeout: Duration,
@@ -102,6 +104,7 @@ impl Default for GatewayConfig {
             shown_names: ShownNames::Assist,
             result_limit: 32 << 10,
             result_limit_max: 512 << 10,
+            mark_results: false,
             call_timeout: Duration::from_secs(60),
             question_timeout: Duration::from_secs(5 * 60),
             max_connections: 1_024,
