@@ -106,6 +106,11 @@ impl Adapter {
         }
     }
 
+    /// Returns true if the adapter changes the weight `{module}.weight`.
+    pub(crate) fn changes(&self, module: &str) -> bool {
+        self.factors.contains_key(module)
+    }
+
     /// Adds the adapter's part `scale * B A` to the values of the weight `{module}.weight`, which has the shape outputs x
     /// inputs.
     ///

@@ -17,7 +17,6 @@ mod kept;
 mod kernel;
 mod linear;
 mod model;
-mod pages;
 mod plan;
 mod pool;
 mod shared;

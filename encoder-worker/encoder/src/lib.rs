@@ -13,6 +13,7 @@ mod load_backend;
 mod load_error;
 mod loaded_model;
 mod model_dir;
+mod pages;
 #[cfg(any(test, feature = "tiny-model"))]
 #[expect(missing_docs, clippy::new_without_default, reason = "for tests")]
 pub mod tiny_model;

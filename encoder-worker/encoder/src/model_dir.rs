@@ -18,6 +18,7 @@ pub use prompts::Prompts;
 
 use crate::adapter::AdapterChoice;
 use crate::load_error::LoadError;
+use crate::pages::FileContent;
 use crate::weights::WeightsFile;
 
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
@@ -106,7 +107,9 @@ impl ModelDir {
 
     /// Reads the weights file, and the adapter that `choice` selects for it.
     pub(crate) fn read_weights(&self, choice: &AdapterChoice) -> Result<WeightsFile, LoadError> {
-        WeightsFile::new(read_file(&self.file(WEIGHTS_FILE))?, choice)
+        let path = self.file(WEIGHTS_FILE);
+        let content = FileContent::read(&path);
+        WeightsFile::new(content.map_err(|source| LoadError::Read { path, source })?, choice)
     }
 
     /// Returns the SHA-256 over the model's files and the settings derived from them, in hex. It excludes device and

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::adapter::{Adapter, AdapterChoice};
 use crate::load_error::LoadError;
 use crate::model_dir::{ModelDir, WEIGHTS_FILE};
+use crate::pages::{FileContent, room_on_large_pages};
 
 const WORDS: &str = "embeddings.word_embeddings.weight";
 
@@ -21,7 +22,7 @@ const WEIGHT: &str = ".weight";
 
 /// Content of the weights file, and the adapter to merge into it.
 pub(crate) struct WeightsFile {
-    content: Vec<u8>,
+    content: FileContent,
     /// SHA-256 of the content in hex.
     sha256: String,
     adapter: Option<Adapter>,
@@ -29,8 +30,8 @@ pub(crate) struct WeightsFile {
 
 impl WeightsFile {
     /// Finds the adapter that `choice` selects for this content.
-    pub(crate) fn new(content: Vec<u8>, choice: &AdapterChoice) -> Result<Self, LoadError> {
-        let sha256 = hex::encode(Sha256::digest(&content));
+    pub(crate) fn new(content: FileContent, choice: &AdapterChoice) -> Result<Self, LoadError> {
+        let sha256 = hex::encode(Sha256::digest(&*content));
         let adapter = Adapter::find(choice, &sha256)?;
         Ok(Self { content, sha256, adapter })
     }
@@ -86,7 +87,17 @@ impl<'a> Weights<'a> {
     /// # Errors
     /// It is missing, or its shape is not `shape`.
     pub(crate) fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
+        let values = values(&self.view(name, shape)?, |value| value);
+        let mut values = values.map_err(|error| self.damaged(&error))?;
         let module = name.strip_suffix(WEIGHT);
+        if let (Some(adapter), Some(module)) = (self.adapter, module) {
+            adapter.merge_into(module, &mut values, shape)?;
+        }
+        Ok(values)
+    }
+
+    /// Returns the tensor `name` (without the prefix of the class) if its shape is `shape`.
+    fn view(&self, name: &str, shape: &[usize]) -> Result<TensorView<'_>, LoadError> {
         let name = format!("{}{name}", self.prefix);
         let view = self.tensors.get(&name).map_err(|_| LoadError::MissingTensor {
             path: self.model.file(WEIGHTS_FILE),
@@ -100,17 +111,18 @@ impl<'a> Weights<'a> {
                 found: view.shape().to_vec(),
             });
         }
-        let mut values = values(&view).map_err(|error| self.damaged(&error))?;
-        if let (Some(adapter), Some(module)) = (self.adapter, module) {
-            adapter.merge_into(module, &mut values, shape)?;
-        }
-        Ok(values)
+        Ok(view)
     }
 
-    /// Returns the token embedding, one row per token.
-    pub(crate) fn words(&self) -> Result<Vec<f32>, LoadError> {
+    /// Returns the token embedding, one row per token, with each value converted.
+    pub(crate) fn words<T>(&self, convert: impl Fn(f32) -> T) -> Result<Vec<T>, LoadError> {
         let bert = &self.model.bert;
-        self.values(WORDS, &[bert.vocab_size, bert.hidden_size])
+        let shape = [bert.vocab_size, bert.hidden_size];
+        let module = WORDS.strip_suffix(WEIGHT).unwrap_or(WORDS);
+        if self.adapter.is_some_and(|adapter| adapter.changes(module)) {
+            return Ok(self.values(WORDS, &shape)?.into_iter().map(convert).collect());
+        }
+        values(&self.view(WORDS, &shape)?, convert).map_err(|error| self.damaged(&error))
     }
 
     /// Returns the position embedding from the row of a text's first token on. The segment's row is already added,
@@ -136,15 +148,22 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Returns a tensor's values. The formats that weights have are read without a copy in between.
-fn values(view: &TensorView<'_>) -> Result<Vec<f32>, candle_core::Error> {
+/// Returns a tensor's values, each converted. The formats that weights have are read without a copy in between.
+fn values<T>(
+    view: &TensorView<'_>,
+    convert: impl Fn(f32) -> T,
+) -> Result<Vec<T>, candle_core::Error> {
+    let mut values = room_on_large_pages(view.shape().iter().product());
+    let singles = || view.data().as_chunks().0.iter();
     let halves = || view.data().as_chunks().0.iter();
     match view.dtype() {
-        Dtype::F32 => {
-            Ok(view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        Dtype::F32 => values.extend(singles().map(|x| convert(f32::from_le_bytes(*x)))),
+        Dtype::F16 => values.extend(halves().map(|x| convert(f16::from_le_bytes(*x).to_f32()))),
+        Dtype::BF16 => values.extend(halves().map(|x| convert(bf16::from_le_bytes(*x).to_f32()))),
+        _ => {
+            let tensor = view.load(&Device::Cpu)?.to_dtype(DType::F32)?.flatten_all()?;
+            values.extend(tensor.to_vec1()?.into_iter().map(convert));
         }
-        Dtype::F16 => Ok(halves().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect()),
-        Dtype::BF16 => Ok(halves().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()).collect()),
-        _ => view.load(&Device::Cpu)?.to_dtype(DType::F32)?.flatten_all()?.to_vec1(),
     }
+    Ok(values)
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kernel::{Columns, Format, INPUT_MULTIPLE, Kernel, PANEL, Panel, PanelRow, StepOf};
-use super::pages::on_large_pages;
+use crate::pages::room_on_large_pages;
 
 /// Weights of all linear layers, one after another.
 pub(super) struct Packed<K: Kernel> {
@@ -79,9 +79,11 @@ impl<K: Kernel> Packed<K> {
         columns.sum[column] = sum as f32;
     }
 
-    /// Moves the weights to large pages, where they are read fastest. Must be called after all are packed.
-    pub(super) fn settle(&mut self) {
-        self.steps = on_large_pages(&self.steps);
+    /// Moves the weights to large pages, where they are read fastest, with room for `times` as many in all.
+    pub(super) fn settle_with_room(&mut self, times: usize) {
+        let mut steps = room_on_large_pages(self.steps.len().saturating_mul(times));
+        steps.append(&mut self.steps);
+        self.steps = steps;
     }
 
     /// Returns panel `index` of a layer that was packed here.

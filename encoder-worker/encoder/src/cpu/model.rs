@@ -111,8 +111,7 @@ impl<K: Kernel> Model<K> {
             let activation = weights.model().bert.activation().unwrap_or(Activation::Gelu);
             (reaches, embeddings) = measure(plain, arch, activation);
         }
-        let (layers, mut packed) = reader.layers(&mut embeddings.norm, &reaches)?;
-        packed.settle();
+        let (layers, packed) = reader.layers(&mut embeddings.norm, &reaches)?;
         Ok(Self { shape, embeddings, layers, packed })
     }
 }
@@ -135,12 +134,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn embeddings(&self, format: NumberFormat) -> Result<Embeddings, LoadError> {
-        let words = self.weights.words()?;
-        let positions = self.weights.positions()?;
         let words = match format {
-            NumberFormat::F32 => Table::F32(words),
-            _ => Table::Bf16(words.into_iter().map(bf16::from_f32).collect()),
+            NumberFormat::F32 => Table::F32(self.weights.words(|value| value)?),
+            _ => Table::Bf16(self.weights.words(bf16::from_f32)?),
         };
+        let positions = self.weights.positions()?;
         Ok(Embeddings { words, positions, norm: self.norm("embeddings.LayerNorm")? })
     }
 
@@ -152,10 +150,15 @@ impl Reader<'_> {
     ) -> Result<(Vec<Layer>, Packed<K>), LoadError> {
         let mut layers = Vec::<Layer>::new();
         let mut packed = Packed::default();
-        for index in 0..self.weights.model().bert.num_hidden_layers {
+        let count = self.weights.model().bert.num_hidden_layers;
+        for index in 0..count {
             let before = layers.last_mut().map_or(&mut *before, |layer| &mut layer.down_norm);
             let layer = self.layer(index, before, reaches.get(index), &mut packed)?;
             layers.push(layer);
+            if index == 0 {
+                // All layers are of one size.
+                packed.settle_with_room(count);
+            }
         }
         Ok((layers, packed))
     }

@@ -107,7 +107,7 @@ impl Reader<'_> {
     fn embeddings(&self) -> Result<Embeddings<HostMatrix, Vec<f32>>, LoadError> {
         let columns = self.bert.hidden_size;
         let table = |values: Vec<f32>| HostMatrix { rows: values.len() / columns, columns, values };
-        let words = table(self.weights.words()?);
+        let words = table(self.weights.words(|value| value)?);
         let positions = table(self.weights.positions()?);
         Ok(Embeddings { words, positions, norm: self.norm("embeddings.LayerNorm")? })
     }
