@@ -39,6 +39,7 @@ mod summarize;
 mod svg;
 mod table;
 mod text;
+mod tls;
 mod tokens;
 mod tools;
 mod usage;

@@ -24,13 +24,23 @@ class Envoy:
     """Envoy between a host and a provider."""
 
     def __init__(
-        self, folder: Path, toolgate: int, provider: str, modes: Json, buffer: int | None = None
+        self,
+        folder: Path,
+        toolgate: int,
+        provider: str,
+        modes: Json,
+        buffer: int | None = None,
+        tls: Json | None = None,
     ) -> None:
         self.port = free_port()
         self._admin = free_port()
         self._log = folder / "envoy.log"
         config = yaml.safe_load(EXAMPLE.read_text())
         _adapt(config, self.port, toolgate, provider)
+        if tls is not None:
+            clusters = config["static_resources"]["clusters"]
+            [own] = [cluster for cluster in clusters if cluster["name"] == "toolgate"]
+            own["transport_socket"] = tls
         config["admin"] = {"address": _address(self._admin)}
         [listener] = config["static_resources"]["listeners"]
         if buffer is not None:
@@ -84,15 +94,31 @@ class Envoy:
 
 @contextmanager
 def envoy(
-    folder: Path, toolgate: int, provider: str, modes: Json, buffer: int | None = None
+    folder: Path,
+    toolgate: int,
+    provider: str,
+    modes: Json,
+    buffer: int | None = None,
+    tls: Json | None = None,
 ) -> Iterator[Envoy]:
-    """Runs while the block does, with these modes in the place of the example's."""
-    process = Envoy(folder, toolgate, provider, modes, buffer)
+    """Runs while the block does, with these modes in the place of the example's. `tls` is the way
+    to Toolgate, `transport_socket` of its cluster."""
+    process = Envoy(folder, toolgate, provider, modes, buffer, tls)
     process.start()
     try:
         yield process
     finally:
         process.stop()
+
+
+def commented_socket() -> Json:
+    """The `transport_socket` that the example has as a comment."""
+    lines = EXAMPLE.read_text().splitlines()
+    begin = lines.index("      # transport_socket:")
+    commented = lines[begin : lines.index("    - name: anthropic", begin)]
+    text = "\n".join(line.removeprefix("      # ") for line in commented)
+    socket: Json = yaml.safe_load(text)["transport_socket"]
+    return socket
 
 
 def ext_proc_of(config: Any) -> Json:

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 import test_llm_proxy_gemini as gemini
+import trustme
 import yaml
 from conftest import StartProxy
-from credentials import Keys
-from envoy_process import EXAMPLE, WITHOUT_OVERRIDE, Envoy, envoy, ext_proc_of
+from credentials import Certificates, Keys, client_certificate
+from envoy_process import (
+    EXAMPLE,
+    WITHOUT_OVERRIDE,
+    Envoy,
+    commented_socket,
+    envoy,
+    ext_proc_of,
+)
 from llm_provider import Answer, Json, Provider, answer, ask, events, serving
 from llm_tools import CALL, PATIENT, SEARCH, enveloped
 from test_llm_proxy_envelope import (
@@ -317,6 +325,44 @@ def test_a_key_is_asked_of_a_chat_that_envoy_does_not_hold(
     assert (let_in.status, let_in.json) == (200, DONE)
     [chat] = provider.sent
     assert "x-toolgate-key" not in chat.headers
+
+
+def socket_of(folder: Path, issuer: trustme.CA, trusted: Path) -> Json:
+    """The example's TLS with a certificate of this authority's, whose files are in a folder."""
+    socket = commented_socket()
+    certificate, key = client_certificate(issuer, "spiffe://example.org/envoy", "envoy")
+    files = {"envoy.crt": certificate, "envoy.key": key}
+    for name, pem in files.items():
+        (folder / name).write_bytes(pem)
+    context = socket["typed_config"]["common_tls_context"]
+    [pair] = context["tls_certificates"]
+    for one in pair.values():
+        one["filename"] = str(folder / one["filename"])
+    context["validation_context"]["trusted_ca"]["filename"] = str(trusted)
+    return socket
+
+
+def test_envoy_comes_over_tls_with_a_certificate(start_afresh: StartProxy, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    port = free_port()
+    files = {"cert_file": "cert.pem", "key_file": "key.pem", "client_ca_file": "clients.pem"}
+    settings = PATIENT + f'ext_proc_listen = "0.0.0.0:{port}"\n[llm.ext_proc_tls]\n'
+    settings += "".join(f'{key} = "{tmp_path / name}"\n' for key, name in files.items())
+    issuers = {"ours": certificates.clients, "others": trustme.CA(), "none": None}
+    notes = {}
+    provider = Provider(*[answer(DONE)] * len(issuers))
+    with serving(provider):
+        start_afresh(provider, settings)
+        for name, issuer in issuers.items():
+            folder = tmp_path / name
+            folder.mkdir()
+            socket = socket_of(folder, issuer, certificates.ca) if issuer else None
+            with envoy(folder, port, provider.url, {}, tls=socket) as front:
+                got = front.ask(MESSAGES, anthropic_request())
+                notes[name] = (got.status, got.headers.get("x-toolgate", ""))
+    # The filter lets requests through that Toolgate does not see.
+    assert notes["others"] == notes["none"] == (200, "")
+    assert notes["ours"][1].startswith("envelope; deferred=6"), notes
 
 
 def test_web_pages_are_not_answered(start: StartProxy) -> None:

@@ -1,5 +1,7 @@
 //! The proxy's file, `llm.toml`.
 
+mod tls;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +11,8 @@ use url::Url;
 
 use crate::provider::Provider;
 use crate::units::{duration, size};
+
+pub use tls::ExtProcTlsConfig;
 
 /// Port of the proxy.
 const PORT: u16 = 7090;
@@ -31,6 +35,8 @@ pub struct LlmConfig {
     pub listen: SocketAddr,
     /// Address and port to listen on for Envoy's external processing, if it is served.
     pub ext_proc_listen: Option<SocketAddr>,
+    /// TLS of that listener.
+    pub ext_proc_tls: ExtProcTlsConfig,
     /// URL by which hosts reach the proxy; empty for an address of this machine.
     pub public_url: String,
     /// Most open connections of hosts. Over HTTP/1.1 each has one request at a time.
@@ -172,6 +178,7 @@ impl Default for LlmConfig {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
             ext_proc_listen: None,
+            ext_proc_tls: ExtProcTlsConfig::default(),
             public_url: String::new(),
             max_connections: 256,
             head_timeout: Duration::from_secs(30),
@@ -198,6 +205,24 @@ impl Default for LlmConfig {
             idle_timeout: Duration::from_secs(10 * 60),
             ca_file: None,
         }
+    }
+}
+
+impl LlmConfig {
+    /// Returns what is wrong with the listener for Envoy.
+    fn ext_proc_problem(&self) -> Option<&'static str> {
+        let tls = &self.ext_proc_tls;
+        let is_of_others = |listen: SocketAddr| !listen.ip().is_loopback();
+        if self.ext_proc_listen.is_none() && *tls != ExtProcTlsConfig::default() {
+            return Some("llm.ext_proc_tls needs llm.ext_proc_listen");
+        }
+        if self.ext_proc_listen.is_some_and(is_of_others) && !tls.is_mutual() {
+            return Some(
+                "llm.ext_proc_listen is no address of this machine alone: set cert_file, key_file and client_ca_file of \
+                 llm.ext_proc_tls, because requests carry keys",
+            );
+        }
+        tls.problem()
     }
 }
 
@@ -257,12 +282,8 @@ impl Config {
                     .to_owned(),
             );
         }
-        if llm.ext_proc_listen.is_some_and(|listen| !listen.ip().is_loopback()) {
-            return Some(
-                "llm.ext_proc_listen must be an address of this machine alone, where Envoy runs too, because requests \
-                 carry keys"
-                    .to_owned(),
-            );
+        if let Some(problem) = llm.ext_proc_problem() {
+            return Some(problem.to_owned());
         }
         if !llm.public_url.is_empty() && Url::parse(&llm.public_url).is_err() {
             return Some("llm.public_url is no URL".to_owned());
@@ -340,11 +361,37 @@ mod tests {
     }
 
     #[test]
+    fn envoy_may_be_elsewhere_where_each_end_shows_a_certificate() {
+        let config = parsed(
+            "[llm]\next_proc_listen = \"0.0.0.0:7091\"\n[llm.ext_proc_tls]\ncert_file = \"c\"\nkey_file = \"k\"\n\
+             client_ca_file = \"a\"\n",
+        )
+        .expect("valid");
+        assert!(config.llm.ext_proc_tls.is_mutual());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, told) in [
             ("[llm]\nlisten = \"0.0.0.0:1\"", "llm.public_url"),
             ("[llm]\nlisten = \"0.0.0.0:1\"\npublic_url = \"http://llm.example\"", "https URL"),
             ("[llm]\next_proc_listen = \"0.0.0.0:1\"", "ext_proc_listen"),
+            (
+                "[llm]\next_proc_listen = \"0.0.0.0:1\"\next_proc_tls = { cert_file = \"c\", key_file = \"k\" }",
+                "client_ca_file",
+            ),
+            (
+                "[llm]\next_proc_listen = \"127.0.0.1:1\"\next_proc_tls = { cert_file = \"c\" }",
+                "need each other",
+            ),
+            (
+                "[llm]\next_proc_listen = \"127.0.0.1:1\"\next_proc_tls = { client_ca_file = \"c\" }",
+                "needs `cert_file`",
+            ),
+            (
+                "[llm]\next_proc_tls = { cert_file = \"c\", key_file = \"k\" }",
+                "needs llm.ext_proc_listen",
+            ),
             ("[llm]\nmax_connections = 0", "at least 1"),
             ("[llm]\nrequest_memory = \"0\"", "at least 1"),
             ("[llm]\ntoolset_memory = \"0\"", "toolset_memory"),

@@ -44,7 +44,9 @@ mod upload;
 mod upstream;
 mod way;
 
-pub use config::{Config, ConfigError, GateConfig, LlmConfig, StrategyConfig, UpstreamConfig};
+pub use config::{
+    Config, ConfigError, ExtProcTlsConfig, GateConfig, LlmConfig, StrategyConfig, UpstreamConfig,
+};
 pub use provider::Provider;
 pub use proxy::{CarriedChat, ChatPath, Plane, Proxy, ProxyError};
 pub use savings::{ModelTotals, Savings, Totals, Usage};

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
-use toolgate_gateway_llm::{Config, Savings};
-use toolgate_serving::stop_on_signal;
+use toolgate_gateway_llm::{Config, ExtProcTlsConfig, Savings};
+use toolgate_serving::{TlsFiles, stop_on_signal};
 
 use super::failure::{Exit, Failure};
 use super::gateway::GatewayTelemetry;
-use super::output;
+use super::{output, tls};
 use authentication::HostKeys;
+use serving::ExtProcListener;
 pub(super) use serving::{PlaneArguments, Prepared, listen};
 
 const EXAMPLES: &str = "\
@@ -67,10 +68,7 @@ async fn serve_until_stopped(llm: Llm) -> Result<Exit, Failure> {
     tokio::spawn(stop_on_signal(stop.clone()));
     let listener = listen(config.llm.listen, "llm.listen or --listen").await?;
     let address = listener.local_addr()?;
-    let ext_proc = match config.llm.ext_proc_listen {
-        Some(address) => Some(listen(address, "llm.ext_proc_listen").await?),
-        None => None,
-    };
+    let ext_proc = listen_for_envoy(&config, &stop).await?;
     let authentication = HostKeys::start(&config, &llm.plane.server_config(), &stop).await?;
     let savings = Savings::default();
     let prepared = Prepared { config, listener, ext_proc, savings, authentication, stop };
@@ -78,6 +76,29 @@ async fn serve_until_stopped(llm: Llm) -> Result<Exit, Failure> {
     let served = prepared.serve(&llm.plane, told).await;
     telemetry.stop().await;
     served.map(|()| Exit::Done)
+}
+
+/// Listens for Envoy, if the proxy's file says where.
+async fn listen_for_envoy(
+    config: &Config,
+    stop: &CancellationToken,
+) -> Result<Option<ExtProcListener>, Failure> {
+    let Some(address) = config.llm.ext_proc_listen else { return Ok(None) };
+    let ExtProcTlsConfig { cert_file, key_file, client_ca_file } = &config.llm.ext_proc_tls;
+    let tls = match (cert_file, key_file) {
+        (Some(certificate), Some(key)) => {
+            let files = TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                client_authorities: client_ca_file.clone(),
+                client_certificate_optional: false,
+            };
+            Some(tls::start(files, "llm.ext_proc_tls", stop)?)
+        }
+        _ => None,
+    };
+    let listener = listen(address, "llm.ext_proc_listen").await?;
+    Ok(Some(ExtProcListener { listener, tls }))
 }
 
 /// Reads the proxy's file: the one that is named, else `llm.toml` if it is there.

@@ -13,7 +13,7 @@ use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{FlagValue, Parsed, keys};
 use toolgate_gateway_ext_proc::serve as serve_ext_proc;
 use toolgate_gateway_llm::{Authentication, Config, Plane, Proxy, ProxyError, Savings};
-use toolgate_serving::{ConnectionLimits, Connections};
+use toolgate_serving::{ConnectionLimits, Connections, Tls};
 
 use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
 use crate::cli::credentials::CredentialArguments;
@@ -52,11 +52,18 @@ pub(in crate::cli) struct Prepared {
     pub(in crate::cli) config: Config,
     pub(in crate::cli) listener: TcpListener,
     /// Place for Envoy; `None` if it is not served.
-    pub(in crate::cli) ext_proc: Option<TcpListener>,
+    pub(in crate::cli) ext_proc: Option<ExtProcListener>,
     pub(in crate::cli) savings: Savings,
     /// Check of hosts' keys; `None` if none is needed.
     pub(in crate::cli) authentication: Option<Arc<dyn Authentication>>,
     pub(in crate::cli) stop: CancellationToken,
+}
+
+/// Place for Envoy.
+pub(in crate::cli) struct ExtProcListener {
+    pub(in crate::cli) listener: TcpListener,
+    /// Certificates of TLS; `None` for a listener without it.
+    pub(in crate::cli) tls: Option<Arc<Tls>>,
 }
 
 /// Listens at an address, which `settings` set.
@@ -175,21 +182,21 @@ impl Prepared {
     /// Serves hosts. `is_shared` says that other processes may ask the same plane.
     async fn serve_hosts(self, client: Client, is_shared: bool) -> Result<(), Failure> {
         let Self { config, listener, ext_proc, savings, authentication, stop } = self;
-        let bounded = |listener| {
+        let bounded = |listener, tls| {
             let limits = ConnectionLimits::of(config.llm.max_connections);
             let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
-            Connections::new(listener, limits, refused).into_listener()
+            Connections::new(listener, limits, refused).over_tls(tls).into_listener()
         };
         let plane = Plane { client, is_shared, authentication, savings };
         let failed = |error: ProxyError| Failure::new(error.to_string());
         let proxy = Proxy::new(&config, plane).map_err(failed)?;
         let envoys = async {
-            if let Some(listener) = ext_proc {
-                serve_ext_proc(proxy.clone(), bounded(listener), stop.clone()).await;
+            if let Some(ExtProcListener { listener, tls }) = ext_proc {
+                serve_ext_proc(proxy.clone(), bounded(listener, tls), stop.clone()).await;
             }
             Ok(())
         };
-        let hosts = proxy.serve(bounded(listener), stop.clone());
+        let hosts = proxy.serve(bounded(listener, None), stop.clone());
         // One that fails ends the other, so that its error is told.
         let served = tokio::try_join!(hosts, envoys);
         proxy.close().await;

@@ -3,19 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::serve::Listener;
-use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use toolgate_mcp::{AuthConfig, AuthMethod, HostPeer, TlsConfig};
 use toolgate_serving::{BoundedListener, Connection, ConnectionRefusal, Tls, TlsFiles};
 
 use crate::cli::failure::Failure;
-use crate::cli::serve::with_causes;
-
-/// Interval at which the files are looked at.
-const LOOKED_AT: Duration = Duration::from_secs(5);
+use crate::cli::tls::start as start_files;
 
 /// Listener whose connections are known by the certificates that hosts show.
 pub(super) struct HostListener<F>(pub(super) BoundedListener<F>);
@@ -50,32 +45,5 @@ pub(super) fn start(
         client_authorities: config.client_ca_file.clone(),
         client_certificate_optional: auth.methods.contains(&AuthMethod::Mtls),
     };
-    let tls = Tls::load(files)
-        .map_err(|error| Failure::usage(format!("gateway.tls: {}", with_causes(&error))))?;
-    let tls = Arc::new(tls);
-    let followed = stop.clone().run_until_cancelled_owned(follow(Arc::clone(&tls)));
-    tokio::spawn(followed);
-    Ok(Some(tls))
-}
-
-/// Takes new certificates for new connections. Those that are no good are told once, and change nothing.
-async fn follow(tls: Arc<Tls>) {
-    let mut turns = interval(LOOKED_AT);
-    let mut told = String::new();
-    loop {
-        turns.tick().await;
-        let reading = Arc::clone(&tls);
-        match tokio::task::spawn_blocking(move || reading.reload()).await {
-            Ok(Ok(true)) => {
-                told.clear();
-                tracing::info!("the gateway's certificates are other ones now");
-            }
-            Ok(Err(problem)) if problem.to_string() != told => {
-                told = problem.to_string();
-                tracing::error!(%problem, "new certificates are not good: those before stay");
-            }
-            Ok(_) => {}
-            Err(problem) => tracing::error!(%problem, "certificates can't be looked at"),
-        }
-    }
+    start_files(files, "gateway.tls", stop).map(Some)
 }
