@@ -258,7 +258,7 @@ test-mcp-hosts: tools debug-bin model ## Seven real MCP hosts with a scripted mo
 		$(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
 .PHONY: test-llm-hosts
-test-llm-hosts: tools debug-bin model ## Claude Code, Codex and Gemini CLI behind `toolgate run`, with a scripted model; downloads them
+test-llm-hosts: tools debug-bin model ## Claude Code, Codex, opencode and Gemini CLI behind `toolgate run`, with a scripted model; downloads them
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py \
 		--llm $(TARGET_DIR)/debug/toolgate

@@ -69,6 +69,7 @@ GOLDEN = "mend"
 # The first decision waits for the encoder of a plane of its own.
 LLM = """[llm]
 strategy = "envelope"
+defer = ["mcp_*", "tg_*"]
 decision_timeout = "1m"
 first_decision_timeout = "2m"
 """
@@ -182,7 +183,10 @@ def opencode(run: Run) -> str:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "scripted",
-        "options": {"baseURL": f"{run.model_url}/v1", "apiKey": "none"},
+        "options": {
+            "baseURL": "{env:OPENAI_BASE_URL}" if run.llm else f"{run.model_url}/v1",
+            "apiKey": "none",
+        },
         "models": {"one": model},
     }
     config = {
@@ -194,9 +198,10 @@ def opencode(run: Run) -> str:
     }
     run.write("opencode.json", json.dumps(config))
     command = [npm_command(install("hosts"), "opencode"), "run", PROMPT]
-    return run.execute(
-        command, {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
-    )
+    environment = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    # The proxy's own base URL, which opencode gets the proxy's address in the place of.
+    behind = {"OPENAI_BASE_URL": f"{run.model_url}/v1"} if run.llm else {}
+    return run.execute(command, environment | behind)
 
 
 def gemini_cli(run: Run) -> str:
@@ -259,7 +264,7 @@ WITH_MODEL: dict[str, Callable[[Run], str]] = {
     "openai-agents": openai_agents,
 }
 # Hosts whose base URL `toolgate run` can set.
-BEHIND_PROXY = ("claude-code", "codex", "gemini-cli")
+BEHIND_PROXY = ("claude-code", "codex", "opencode", "gemini-cli")
 WITHOUT_MODEL: dict[str, Callable[[Run], str]] = {"fastmcp": fastmcp, "inspector": inspector}
 
 # Hosts that see a list that changed with the next request of a person only.
