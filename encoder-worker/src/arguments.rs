@@ -106,6 +106,9 @@ pub struct WorkerArguments {
     /// it, however it ends itself.
     #[arg(long)]
     pub until_stdin_ends: bool,
+    /// Print which GPUs work, and why others don't, as JSON, and end. `toolgate serve --gpu auto` asks this.
+    #[arg(long)]
+    pub find_gpus: bool,
     /// Pause between two runs of the canary: fixed texts whose embeddings are known. A wrong answer, or
     /// none in time, ends the worker with exit code 5.
     #[arg(

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
-use toolgate_encoder::EncoderHandle;
+use toolgate_encoder::{EncoderHandle, GpuList};
 use toolgate_serving::{open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal};
 use toolgate_telemetry::Telemetry;
 use tracing::{error, info, warn};
@@ -51,6 +51,9 @@ const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 /// Runs a worker process from start to end: logging, runtime, [`run`], exit code.
 #[must_use]
 pub fn main(arguments: WorkerArguments) -> ExitCode {
+    if arguments.find_gpus {
+        return print_gpus();
+    }
     let spans = arguments.spans();
     let telemetry = logging::start(arguments.log_format, arguments.log_level, spans.as_ref());
     let outcome = arguments.config().and_then(|config| live(config, telemetry));
@@ -61,6 +64,12 @@ pub fn main(arguments: WorkerArguments) -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Prints the GPUs that this process sees, as JSON.
+fn print_gpus() -> ExitCode {
+    let printed = serde_json::to_writer(io::stdout().lock(), &GpuList::find());
+    if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use toolgate_app::telemetry::Metrics;
-use toolgate_config::{PoolConfig, WorkerAddress};
+use toolgate_config::{Gpus, PoolConfig, WorkerAddress};
 use toolgate_encoder::{Backend, BackendError, Batch, EncoderConfig, EncoderHandle};
 use toolgate_encoder_worker::serve_encoder;
 use toolgate_model_hub::default_model_dir;
@@ -135,6 +135,7 @@ fn start_worker(runtime: &Runtime, encoder: EncoderHandle, stop: CancellationTok
 async fn pool(address: &str, reference: &EncoderHandle) -> Arc<EncoderPool> {
     let config = PoolConfig {
         workers: vec![WorkerAddress::One(address.to_owned())],
+        gpus: Gpus::First(0),
         local: Vec::new(),
         connections: None,
         attempt_timeout: Duration::from_secs(2),

@@ -79,6 +79,9 @@ pub enum ServeError {
         /// The model that belongs in this directory.
         model: KnownModel,
     },
+    /// A GPU is required, and none can be used. Holds the reasons.
+    #[error("no GPU can be used, and one is required (encoder.gpus): {0}")]
+    NoGpu(String),
     /// Another server uses the data directory.
     #[error("the data directory {folder} is in use by another server (store.path sets another)")]
     InUse {

@@ -4,6 +4,7 @@
 mod command;
 mod process;
 mod said;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 pub use command::{VISIBLE_GPUS, WorkerCommand};
+pub use search::FoundGpus;
 
 use process::Ended;
 use toolgate_routing::encoder::EncoderMetrics;

@@ -26,4 +26,4 @@ mod probe;
 #[cfg(target_os = "linux")]
 pub(crate) use bert::load;
 #[cfg(target_os = "linux")]
-pub(crate) use probe::has_driver;
+pub(crate) use probe::{find_gpus, has_driver};

@@ -9,6 +9,7 @@ mod cuda;
 mod device;
 mod encoder;
 mod giving_way;
+mod gpu_list;
 mod load_backend;
 mod load_error;
 mod loaded_model;
@@ -29,6 +30,7 @@ pub use encoder::{
     EncoderStats, Flow, ModelDescription, RANGES, estimated_tokens,
 };
 pub use giving_way::{Behind, give_way};
+pub use gpu_list::GpuList;
 pub use load_error::LoadError;
 pub use loaded_model::LoadedModel;
 pub use model_dir::{Activation, BertConfig, ModelDir, Pooling, Prompts};

@@ -17,6 +17,7 @@ use std::time::Duration;
 use toolgate_encoder::{AdapterChoice, Device, NumberFormat};
 use toolgate_model_hub::KnownModel;
 
+use super::gpus::Gpus;
 use super::keys;
 use super::origin::WebOrigin;
 use super::secret::KeySource;
@@ -139,7 +140,10 @@ pub struct EncoderConfig {
 pub struct PoolConfig {
     /// Addresses of workers that this server does not start.
     pub workers: Vec<WorkerAddress>,
-    /// Devices on which this server starts workers, one worker process on each.
+    /// GPUs on which this server starts workers.
+    pub gpus: Gpus,
+    /// Devices on which this server starts workers, one worker process on each. Those of a number of GPUs are among them;
+    /// those that have to be found are not.
     pub local: Vec<Device>,
     /// Connections to each worker; `None` for as many as suit the cores.
     pub connections: Option<NonZeroUsize>,
@@ -327,10 +331,16 @@ impl From<&Settings> for EncoderConfig {
 
 impl From<&Settings> for PoolConfig {
     fn from(settings: &Settings) -> Self {
-        let gpus = (0..settings.read(&keys::ENCODER_GPUS)).map(Device::Cuda);
+        let gpus = settings.read(&keys::ENCODER_GPUS);
+        let counted = match gpus {
+            Gpus::First(count) => count,
+            Gpus::Auto | Gpus::Require => 0,
+        };
+        let first = (0..counted).map(Device::Cuda);
         Self {
             workers: settings.read(&keys::ENCODER_WORKERS),
-            local: gpus.chain(settings.read(&keys::ENCODER_LOCAL_WORKERS)).collect(),
+            gpus,
+            local: first.chain(settings.read(&keys::ENCODER_LOCAL_WORKERS)).collect(),
             connections: NonZeroUsize::new(settings.read(&keys::ENCODER_CONNECTIONS)),
             attempt_timeout: settings.read(&keys::ENCODER_ATTEMPT_TIMEOUT),
             hedge: settings.read(&keys::ENCODER_HEDGE),

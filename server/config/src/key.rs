@@ -107,6 +107,8 @@ pub enum Kind {
     Device,
     /// List of encoder devices.
     Devices,
+    /// GPUs on which the server starts workers.
+    Gpus,
     /// List of encoder workers' addresses.
     Workers,
     /// Mode of deferral.
@@ -248,6 +250,7 @@ impl Kind {
             Self::Text => "a text".into(),
             Self::Device => "a device: auto, cpu, cuda:0, cuda:1, ...".into(),
             Self::Devices => "a list of devices, each cpu, cuda:0, cuda:1, ...".into(),
+            Self::Gpus => "auto, require, off or a whole number from 0 to 64".into(),
             Self::Workers => "a list of addresses such as \"10.0.0.7:7080\" or \
                               \"dns://workers.example:7080\""
                 .into(),

@@ -8,6 +8,7 @@ mod choice;
 mod components;
 mod example;
 mod file;
+mod gpus;
 mod key;
 pub mod keys;
 mod load;
@@ -34,6 +35,7 @@ pub use components::{
     SharedStoreConfig, StoreConfig, TelemetryConfig, TlsConfig, TokenConfig, UsageConfig,
 };
 pub use example::example;
+pub use gpus::Gpus;
 pub use key::{Key, KeySpec, Kind, OptionalKey};
 pub use keys::KEYS;
 pub use load::{CONFIG_FILE_ENV, default_file, load};

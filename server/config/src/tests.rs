@@ -93,6 +93,7 @@ fn other_value(key: &KeySpec) -> String {
         Kind::StoreUrl => ["postgres://other/d".to_owned(), String::new()],
         Kind::Path | Kind::Text | Kind::Patterns => ["other".to_owned(), String::new()],
         Kind::Device | Kind::Devices => ["cpu".to_owned(), String::new()],
+        Kind::Gpus => ["auto".to_owned(), String::new()],
         Kind::Workers => ["a:1".to_owned(), String::new()],
         Kind::Mode => ["off".to_owned(), String::new()],
         Kind::TenantModes => ["acme=off".to_owned(), String::new()],
@@ -353,6 +354,23 @@ fn workers_and_prefixes_are_read_alike_from_every_source() {
     assert_eq!(from_file.passage_prefix.as_deref(), Some(""), "none, whatever the model says");
     assert_eq!(from_environment.passage_prefix, None);
     assert!(parse("", &[], &[]).config.encoder.pool.is_empty());
+}
+
+#[test]
+fn gpus_are_a_number_or_have_to_be_found() {
+    let of = |file: &str| parse(file, &[], &[]).config.encoder.pool;
+    for (file, gpus, local) in [
+        ("", Gpus::First(0), 0),
+        ("[encoder]\ngpus = \"off\"", Gpus::First(0), 0),
+        ("[encoder]\ngpus = \"2\"", Gpus::First(2), 2),
+        ("[encoder]\ngpus = 2", Gpus::First(2), 2),
+        ("[encoder]\ngpus = \"auto\"", Gpus::Auto, 0),
+        ("[encoder]\ngpus = \"require\"", Gpus::Require, 0),
+    ] {
+        let pool = of(file);
+        assert_eq!((pool.gpus, pool.local.len()), (gpus, local), "{file}");
+    }
+    check_one("[encoder]\ngpus = 65", &["auto, require, off or a whole number from 0 to 64"]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use toolgate_encoder::Device;
 
 use super::certificate_rule::CertificateRule;
 use super::choice::Choice;
+use super::gpus::Gpus;
 use super::key::Kind;
 use super::origin::WebOrigin;
 use super::secret::SecretKey;
@@ -93,6 +94,14 @@ pub(crate) const DEVICES: TypedKind<Vec<Device>> = TypedKind {
     kind: Kind::Devices,
     read: |value| match value {
         Value::Devices(devices) => Some(devices.clone()),
+        _ => None,
+    },
+};
+
+pub(crate) const GPUS: TypedKind<Gpus> = TypedKind {
+    kind: Kind::Gpus,
+    read: |value| match value {
+        Value::Gpus(gpus) => Some(*gpus),
         _ => None,
     },
 };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use toolgate_encoder::Device;
 
 use super::certificate_rule::CertificateRule;
+use super::gpus::Gpus;
 use super::key::Kind;
 use super::origin::WebOrigin;
 use super::secret::SecretKey;
@@ -71,6 +72,8 @@ pub enum Value {
     Device(Device),
     /// Value of [`Kind::Devices`].
     Devices(Vec<Device>),
+    /// Value of [`Kind::Gpus`].
+    Gpus(Gpus),
     /// Value of [`Kind::Workers`].
     Workers(Vec<WorkerAddress>),
     /// Value of [`Kind::Mode`].
@@ -115,6 +118,7 @@ impl fmt::Display for Value {
             Self::Text(text) => formatter.write_str(text),
             Self::Device(device) => device.fmt(formatter),
             Self::Devices(devices) => joined(formatter, devices),
+            Self::Gpus(gpus) => gpus.fmt(formatter),
             Self::Workers(workers) => joined(formatter, workers),
             Self::Mode(mode) => mode.fmt(formatter),
             Self::TenantModes(modes) => {
@@ -151,7 +155,9 @@ impl Raw {
             (Self::Untyped(text), _) => Some(text.trim().to_owned()),
             (Self::List(items), kind) if kind.is_list() => Some(items.join(",")),
             (Self::Text(text), kind) if kind.is_quoted() => Some(text.clone()),
-            (Self::Integer(text), Kind::Count { .. } | Kind::Decimal { .. }) => Some(text.clone()),
+            (Self::Integer(text), Kind::Count { .. } | Kind::Decimal { .. } | Kind::Gpus) => {
+                Some(text.clone())
+            }
             (Self::Float(text), Kind::Decimal { .. }) => Some(text.clone()),
             (Self::Boolean(flag), Kind::Flag) => Some(flag.to_string()),
             _ => None,
@@ -212,6 +218,7 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Option<String>> {
         Kind::Text => Ok(Value::Text(text.to_owned())),
         Kind::Device => text.parse().map(Value::Device).map_err(|_| None),
         Kind::Devices => list(text, definite_device).map(Value::Devices),
+        Kind::Gpus => text.parse().map(Value::Gpus).map_err(|_| None),
         Kind::Workers => list(text, |item| item.parse()).map(Value::Workers),
         Kind::Mode => text.parse().map(Value::Mode).map_err(|_| None),
         Kind::TenantModes => list(text, tenant_mode).map(Value::TenantModes),

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolgate serve
   toolgate serve --listen 127.0.0.1:8080 --data-dir ./data
-  toolgate serve --gpu 2
+  toolgate serve --gpu auto
   TOOLGATE_LOG_FORMAT=json toolgate serve --config toolgate.toml
 
 `toolgate config example` prints every key. SIGHUP has the configuration read again: deferral, limits of calls and
@@ -40,9 +40,10 @@ pub(super) struct Serve {
     /// The encoder's model directory (encoder.model_dir).
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
-    /// Start an encoder worker on each of the first N GPUs (encoder.gpus).
-    #[arg(long, value_name = "N")]
-    gpu: Option<usize>,
+    /// Start an encoder worker on each GPU that works (auto), the same but not without one (require), on each of the
+    /// first N, or on none (off) (encoder.gpus).
+    #[arg(long, value_name = "auto|require|off|N")]
+    gpu: Option<String>,
     /// Start an encoder worker on this device, such as cuda:1 or cpu; may be given more than once
     /// (encoder.local_workers).
     #[arg(long, value_name = "DEVICE")]
@@ -82,7 +83,7 @@ impl Serve {
             ),
             ("--data-dir", &keys::STORE_PATH.spec, self.data_dir.as_ref().map(path)),
             ("--model-dir", &keys::ENCODER_MODEL_DIR.spec, self.model_dir.as_ref().map(path)),
-            ("--gpu", &keys::ENCODER_GPUS.spec, self.gpu.map(|gpus| gpus.to_string())),
+            ("--gpu", &keys::ENCODER_GPUS.spec, self.gpu.clone()),
             (
                 "--worker",
                 &keys::ENCODER_LOCAL_WORKERS.spec,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use toolgate_encoder::{Device, EncoderConfig as DeviceConfig, EncoderHandle, LoadError, Prompts};
 use toolgate_telemetry::TraceOptions;
+use tracing::info;
 
 use super::ServeError;
-use crate::workers::{SupervisorLimits, VISIBLE_GPUS, WorkerCommand, Workers};
-use toolgate_config::{Config, EncoderConfig};
+use crate::workers::{FoundGpus, SupervisorLimits, VISIBLE_GPUS, WorkerCommand, Workers};
+use toolgate_config::{Config, EncoderConfig, Gpus};
 use toolgate_core::error::Error;
 use toolgate_core::tokens;
 use toolgate_routing::encoder::EncoderMetrics;
@@ -28,7 +29,14 @@ impl Embedding {
         whole: &Config,
         metrics: &EncoderMetrics,
     ) -> Result<Self, ServeError> {
-        let config = &whole.encoder;
+        let mut config = whole.encoder.clone();
+        if matches!(config.pool.gpus, Gpus::Auto | Gpus::Require) {
+            let visible = std::env::var(VISIBLE_GPUS).ok();
+            let found = FoundGpus::search(visible.as_deref()).await;
+            let local = std::mem::take(&mut config.pool.local);
+            config.pool.local = with_gpus(local, config.pool.gpus, found)?;
+        }
+        let config = &config;
         let prefixes = prefixes(config)?;
         let handle = load(config).await?;
         let reference = if config.pool.is_empty() {
@@ -59,6 +67,27 @@ impl Embedding {
             workers.stop().await;
         }
     }
+}
+
+/// Returns the devices for workers: `local` and each GPU that was found to work. Logs which these are, or why there is
+/// none.
+fn with_gpus(
+    mut local: Vec<Device>,
+    gpus: Gpus,
+    found: FoundGpus,
+) -> Result<Vec<Device>, ServeError> {
+    let problems = found.problems.join("; ");
+    if found.usable.is_empty() {
+        if gpus == Gpus::Require {
+            return Err(ServeError::NoGpu(problems));
+        }
+        info!(why = problems, "no GPU is used: embeddings are made on the CPU");
+        return Ok(local);
+    }
+    let names: Vec<_> = found.usable.iter().map(ToString::to_string).collect();
+    info!(gpus = names.join(","), problems, "an encoder worker starts on each GPU that works");
+    local.retain(|device| !found.usable.contains(device));
+    Ok([found.usable, local].concat())
 }
 
 fn start_workers(
@@ -140,5 +169,38 @@ fn unloadable(config: &EncoderConfig, source: LoadError) -> ServeError {
         folder: config.model_dir.display().to_string(),
         model: config.model,
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: [Device; 2] = [Device::Cuda(1), Device::Cpu];
+
+    fn found(usable: &[usize], problems: &[&str]) -> FoundGpus {
+        FoundGpus {
+            usable: usable.iter().copied().map(Device::Cuda).collect(),
+            problems: problems.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn gpus_that_work_have_a_worker_each() {
+        for gpus in [Gpus::Auto, Gpus::Require] {
+            let devices = with_gpus(LOCAL.into(), gpus, found(&[0, 1], &["cuda:2: too old"]));
+            let devices = devices.expect("there are some");
+            assert_eq!(devices, [Device::Cuda(0), Device::Cuda(1), Device::Cpu]);
+        }
+    }
+
+    #[test]
+    fn without_one_auto_goes_on_and_require_does_not() {
+        let none = || found(&[], &["no driver", "or so"]);
+        let devices = with_gpus(LOCAL.into(), Gpus::Auto, none()).expect("the CPU embeds");
+        assert_eq!(devices, LOCAL);
+        let refused = with_gpus(LOCAL.into(), Gpus::Require, none());
+        let text = refused.expect_err("there is none").to_string();
+        assert!(text.contains("encoder.gpus") && text.contains("no driver; or so"), "{text}");
     }
 }

@@ -11,7 +11,7 @@ use toolgate_telemetry::TraceOptions;
 const SIBLING: &str = "toolgate-encoder-worker";
 
 /// Subcommand that makes this program a worker.
-const SUBCOMMAND: &str = "encoder-worker";
+pub(super) const SUBCOMMAND: &str = "encoder-worker";
 
 /// Time that a worker may take to finish its requests. No new ones reach it then.
 const DRAIN: &str = "2s";
@@ -88,11 +88,15 @@ impl WorkerCommand {
     }
 }
 
+/// Returns true if the text names a GPU, or a slice of one, by its UUID.
+pub(super) fn is_uuid(text: &str) -> bool {
+    text.starts_with("GPU-") || text.starts_with("MIG-")
+}
+
 /// Returns the GPU at the place of `device` in `visible`, if it is listed by its UUID. Of the slices of a GPU (MIG) CUDA
 /// shows a process the first one only, so that they can't be told apart by number.
 fn gpu_of(device: Device, visible: Option<&str>) -> Option<String> {
     let Device::Cuda(index) = device else { return None };
     let listed = visible?.split(',').nth(index)?.trim();
-    let is_uuid = listed.starts_with("GPU-") || listed.starts_with("MIG-");
-    is_uuid.then(|| listed.to_owned())
+    is_uuid(listed).then(|| listed.to_owned())
 }

@@ -1,7 +1,9 @@
 //! The supervisor, with shell scripts as workers.
 #![cfg(unix)]
 
+use super::search::Search;
 use super::*;
+use toolgate_encoder::Device;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -168,6 +170,49 @@ async fn a_process_sees_its_own_gpu() {
     until(&workers, |all| !all.is_empty()).await;
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "MIG-1a\n");
     workers.stop().await;
+}
+
+/// Finds GPUs by scripts in place of the worker's program, each for all GPUs or for one.
+async fn found_by(scripts: &[(&str, Option<&str>)], within: Duration) -> FoundGpus {
+    let search = |(script, gpu): &(&str, Option<&str>)| Search {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), (*script).into()],
+        gpu: gpu.map(str::to_owned),
+    };
+    FoundGpus::by(scripts.iter().map(search).collect(), within).await
+}
+
+#[tokio::test]
+async fn gpus_that_work_are_found_with_the_reasons_of_others() {
+    let script = r#"echo '{"usable":[0,2],"problems":["cuda:1: too old"]}'"#;
+    let found = found_by(&[(script, None)], SOON).await;
+    assert_eq!(found.usable, [Device::Cuda(0), Device::Cuda(2)]);
+    assert_eq!(found.problems, ["cuda:1: too old"]);
+}
+
+#[tokio::test]
+async fn each_slice_is_looked_at_alone() {
+    let works = r#"test "$CUDA_VISIBLE_DEVICES" = MIG-c && echo '{"usable":[0],"problems":[]}'"#;
+    let fails = r#"echo '{"usable":[],"problems":["too small"]}'"#;
+    let found = found_by(&[(fails, Some("MIG-b")), (works, Some("MIG-c"))], SOON).await;
+    assert_eq!(
+        (found.usable, found.problems),
+        (vec![Device::Cuda(1)], vec!["MIG-b: too small".to_owned()])
+    );
+}
+
+#[tokio::test]
+async fn a_driver_that_ends_its_process_or_hangs_is_a_reason() {
+    for (script, within, problem) in [
+        ("kill -SEGV $$", SOON, "signal: 11"),
+        ("exit 3", SOON, "exit status: 3"),
+        ("echo no list", SOON, "the search for GPUs failed"),
+        ("exec sleep 600", Duration::from_millis(1), "did not answer within 1ms"),
+    ] {
+        let found = found_by(&[(script, None)], within).await;
+        assert!(found.usable.is_empty(), "{script}: {found:?}");
+        assert!(found.problems.iter().any(|one| one.contains(problem)), "{script}: {found:?}");
+    }
 }
 
 #[test]

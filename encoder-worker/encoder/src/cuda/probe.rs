@@ -9,17 +9,20 @@ use cudarc::{cublas, driver};
 use thiserror::Error;
 
 use super::error::GpuError;
+use crate::device::Device;
+use crate::gpu_list::GpuList;
 
 /// Lowest compute capability that the kernels are compiled for.
 const CAPABILITY: (i32, i32) = (8, 0);
 
 /// Functions of the driver that this backend calls through cudarc. Drivers from 525 on have all of them.
-const DRIVER_FUNCTIONS: [&str; 31] = [
+const DRIVER_FUNCTIONS: [&str; 32] = [
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
     "cuCtxSynchronize",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
     "cuEventCreate",
@@ -72,6 +75,8 @@ pub(super) enum Unusable {
     NoFunction { library: &'static str, function: &'static str },
     #[error("{0}")]
     Gpu(#[from] GpuError),
+    #[error("the driver finds no GPU")]
+    NoGpu,
     #[error("compute capability {}.{} is below {}.{}", .0.0, .0.1, CAPABILITY.0, CAPABILITY.1)]
     Capability((i32, i32)),
     #[error("it returns {0:?} for {TEST_PATTERN:?}")]
@@ -96,6 +101,31 @@ pub(super) fn open(index: usize) -> Result<OpenGpu, Unusable> {
     find_driver()?;
     find_blas()?;
     caught(|| open_and_try(index))
+}
+
+/// Finds the GPUs that this process sees, and runs the test of [`open`] on each.
+pub(crate) fn find_gpus() -> GpuList {
+    let count = match count() {
+        Ok(count) => count,
+        Err(unusable) => return GpuList::none(unusable.to_string()),
+    };
+    let mut found = GpuList::default();
+    for index in 0..count {
+        match caught(|| open_and_try(index)) {
+            Ok(_closed) => found.usable.push(index),
+            Err(unusable) => found.problems.push(format!("{}: {unusable}", Device::Cuda(index))),
+        }
+    }
+    found
+}
+
+/// Returns the number of GPUs that this process sees, at least one.
+fn count() -> Result<usize, Unusable> {
+    find_driver()?;
+    find_blas()?;
+    let count =
+        caught(|| CudaContext::device_count().map_err(|error| GpuError::from(error).into()))?;
+    usize::try_from(count).ok().filter(|count| *count > 0).ok_or(Unusable::NoGpu)
 }
 
 /// Turns a panic into an error, for what the search before a call can't see.

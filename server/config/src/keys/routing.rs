@@ -10,12 +10,13 @@ use toolgate_model_hub::KnownModel;
 
 use super::MIB;
 use crate::components::{LogFormat, LogLevel};
+use crate::gpus::Gpus;
 use crate::key::{Fallback, Key, OptionalKey};
 use crate::secret::SecretKey;
 use crate::store_url::StoreUrl;
 use crate::typed_kind::{
-    DATABASE_URL, DEVICE, DEVICES, FLAG, MODE, PATH, PATTERNS, SECRET, TENANT_MODES, TENANTS, TEXT,
-    WORKERS, choice, count, decimal, size, span,
+    DATABASE_URL, DEVICE, DEVICES, FLAG, GPUS, MODE, PATH, PATTERNS, SECRET, TENANT_MODES, TENANTS,
+    TEXT, WORKERS, choice, count, decimal, size, span,
 };
 use crate::worker_address::WorkerAddress;
 
@@ -144,11 +145,13 @@ pub const ENCODER_WORKERS: Key<Vec<WorkerAddress>> = Key::new(
     "Encoder workers: \"host:port\" for one, \"dns://name:port\" for each address that the name \
      has. Those on GPUs are asked first, then those on CPUs, then this process.",
 );
-pub const ENCODER_GPUS: Key<usize> = Key::new(
+pub const ENCODER_GPUS: Key<Gpus> = Key::new(
     "encoder.gpus",
-    count(0, 64),
-    "0",
-    "Worker processes that this server starts itself, one on each of the first GPUs.",
+    GPUS,
+    "off",
+    "GPUs on each of which this server starts a worker process. auto: those that work, if there \
+     are any. require: those that work, and no start without one. A number, 64 at most: so many of \
+     the first ones. off: none.",
 );
 pub const ENCODER_LOCAL_WORKERS: Key<Vec<Device>> = Key::new(
     "encoder.local_workers",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolgate_app::telemetry::{Metrics, ShardsReading};
-use toolgate_config::{PoolConfig, WorkerAddress};
+use toolgate_config::{Gpus, PoolConfig, WorkerAddress};
 use toolgate_core::error::Error;
 use toolgate_routing::encoder::pool::Reference;
 use toolgate_routing::encoder::{Encoder, EncoderPool, Flow, Prefixes};
@@ -25,6 +25,7 @@ pub fn config(workers: &[&Worker]) -> PoolConfig {
     let address = |worker: &&Worker| WorkerAddress::One(worker.address.to_string());
     PoolConfig {
         workers: workers.iter().map(address).collect(),
+        gpus: Gpus::First(0),
         local: Vec::new(),
         connections: None,
         attempt_timeout: Duration::from_secs(1),
