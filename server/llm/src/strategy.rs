@@ -220,9 +220,36 @@ pub struct Prepared {
 /// [`RenderError`] if a tool came without its full schema.
 pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
     let choice = auto::choose(turn)?;
-    let Some(messages) = resolve::stripped(turn, choice.strategy) else {
+    let strategy = choice.strategy;
+    let Some(messages) = resolve::stripped(turn, strategy, &[]) else {
         return prepare_by(turn, choice);
     };
+    let prepared = prepare_with(turn, &messages, choice)?;
+    // The first tools of a conversation may stand in `tools`, which is known only now.
+    let defined = names_in(&prepared);
+    let resolved = resolve::stripped(turn, strategy, &defined);
+    let resolved = resolved.unwrap_or_else(|| turn.messages.to_vec());
+    if resolved == messages {
+        return Ok(prepared);
+    }
+    // With references a request is longer, so that they may stand elsewhere then.
+    let referring = prepare_with(turn, &resolved, choice)?;
+    let still_defined = names_in(&referring);
+    let is_defined = |name: &&str| still_defined.contains(name);
+    Ok(if defined.iter().all(is_defined) { referring } else { prepared })
+}
+
+/// Returns the names of the tools that stand in `tools`.
+fn names_in(prepared: &Prepared) -> Vec<&str> {
+    prepared.tools.iter().flat_map(toolset::names).collect()
+}
+
+/// Makes the request of one turn by a strategy, with other messages.
+fn prepare_with(
+    turn: &Turn<'_>,
+    messages: &[Value],
+    choice: Choice,
+) -> Result<Prepared, RenderError> {
     let offer = &turn.offer;
     let find = |name: &str| (offer.find)(name);
     let offer = Offer {
@@ -242,7 +269,7 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         endpoint: turn.endpoint,
         offer,
         system_tokens: turn.system_tokens,
-        messages: &messages,
+        messages,
         ledger: turn.ledger,
         count: turn.count,
     };

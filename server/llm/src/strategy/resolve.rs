@@ -10,15 +10,22 @@ use crate::SEARCH_TOOL_NAME;
 use crate::history::{is_snapshot, strip};
 
 /// Returns the messages without the references that the request can't resolve, and without snapshots; `None` if there
-/// are none.
-pub(super) fn stripped(turn: &Turn<'_>, strategy: Strategy) -> Option<Vec<Value>> {
-    let stripped = strip(turn.messages, defined(turn, strategy), takes_references(turn, strategy));
+/// are none. `in_tools` names tools that stand in `tools`, as far as they are known.
+pub(super) fn stripped(
+    turn: &Turn<'_>,
+    strategy: Strategy,
+    in_tools: &[&str],
+) -> Option<Vec<Value>> {
+    let defined = defined(turn, strategy);
+    let names = defined.iter().chain(in_tools);
+    let stripped = strip(turn.messages, names, takes_references(turn, strategy));
     let is_changed = !stripped.removed.is_empty() || turn.messages.iter().any(is_snapshot);
     is_changed.then_some(stripped.messages)
 }
 
 /// Returns the names of the tools that references may name. A tool that is added amid the conversation is not among
-/// them, because its definition follows the reference or may be dropped.
+/// them, because its definition follows the reference or may be dropped. Those that begin a conversation in `tools` are
+/// known once the request is made.
 fn defined<'a>(turn: &Turn<'a>, strategy: Strategy) -> HashSet<&'a str> {
     let offer = &turn.offer;
     let mut names: HashSet<&str> = offer.own.iter().flat_map(toolset::names).collect();
@@ -102,8 +109,49 @@ mod tests {
             ledger: &ledger,
             count: &|_| 1,
         };
-        let sent = stripped(&turn, Strategy::Native).expect("a reference is gone");
+        let sent = stripped(&turn, Strategy::Native, &[]).expect("a reference is gone");
         let kept = json!([refer("tool_1"), refer("tool_96")]);
         assert_eq!(sent[1]["content"][0]["content"], kept, "one was called, and one is the last");
+    }
+
+    #[test]
+    fn a_reference_to_a_tool_that_begins_the_conversation_in_tools_stays() {
+        let names: Vec<String> = (0..10).map(|number| format!("tool_{number}")).collect();
+        let tool =
+            |name| Tool { name, input_schema_json: r#"{"type":"object"}"#, ..Tool::default() };
+        let active: Vec<Tool<'_>> = names.iter().map(|name| tool(name)).collect();
+        let find = |name: &str| active.iter().find(|tool| tool.name == name).copied();
+        let turn = Turn {
+            api: Api::Anthropic,
+            strategy: None,
+            endpoint: Endpoint { model: "claude-opus-4-8", ..Endpoint::default() },
+            offer: Offer {
+                own: &[],
+                always_on: &[],
+                active: &active,
+                deferred: 1,
+                catalog_tokens: None,
+                search: true,
+                deferred_names: &[],
+                listing: Listing::default(),
+                find: &find,
+            },
+            // So long that the request is cached.
+            system_tokens: 2_000,
+            messages: &[
+                json!({ "role": "user", "content": "go" }),
+                json!({ "role": "assistant", "content": [
+                    { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": {} }] }),
+                json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "1",
+                    "content": [{ "type": "tool_reference", "tool_name": "tool_0" }] }] }),
+            ],
+            ledger: &Ledger::default(),
+            count: &|text| u32::try_from(text.len() / 4).expect("a short text"),
+        };
+        let prepared = super::super::prepare(&turn).expect("the tools have their schemas");
+        assert!(matches!(prepared.strategy, Strategy::Native | Strategy::Envelope));
+        assert!(prepared.tools.iter().any(|tool| tool["name"] == "tool_0"));
+        let found = &prepared.messages[2]["content"][0]["content"][0];
+        assert_eq!(found["type"], "tool_reference", "{found}");
     }
 }
