@@ -2344,10 +2344,13 @@ type ActiveSetChange struct {
 	KeptForCache bool `protobuf:"varint,5,opt,name=kept_for_cache,json=keptForCache,proto3" json:"kept_for_cache,omitempty"`
 	// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache: the tokens
 	// after the first tool that goes, which are written again instead of being read. That costs 0.9 of a token each, and
-	// 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed.
+	// 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed, and 0 for a prompt
+	// that is too short for the provider's cache.
 	CacheLossTokens uint64 `protobuf:"varint,6,opt,name=cache_loss_tokens,json=cacheLossTokens,proto3" json:"cache_loss_tokens,omitempty"`
-	// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
-	// tool would read once more, and a tenth of the tools that go over five requests. 0 when no room was needed.
+	// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out tool would read
+	// once more, and a tenth of the tools that go, over the requests that are still expected. Those are five, and with
+	// `render.strategy` other than CUT as many as the conversation had turns, at least five. Of a prompt that is too short
+	// for the provider's cache it is all of both. 0 when no room was needed.
 	CacheSavingTokens uint64 `protobuf:"varint,7,opt,name=cache_saving_tokens,json=cacheSavingTokens,proto3" json:"cache_saving_tokens,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

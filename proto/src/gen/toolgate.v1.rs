@@ -3568,11 +3568,14 @@ pub struct ActiveSetChange {
     pub kept_for_cache: bool,
     /// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache: the tokens
     /// after the first tool that goes, which are written again instead of being read. That costs 0.9 of a token each, and
-    /// 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed.
+    /// 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed, and 0 for a prompt
+    /// that is too short for the provider's cache.
     #[prost(uint64, tag = "6")]
     pub cache_loss_tokens: u64,
-    /// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
-    /// tool would read once more, and a tenth of the tools that go over five requests. 0 when no room was needed.
+    /// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out tool would read
+    /// once more, and a tenth of the tools that go, over the requests that are still expected. Those are five, and with
+    /// `render.strategy` other than CUT as many as the conversation had turns, at least five. Of a prompt that is too short
+    /// for the provider's cache it is all of both. 0 when no room was needed.
     #[prost(uint64, tag = "7")]
     pub cache_saving_tokens: u64,
 }

@@ -91,6 +91,8 @@ impl Routing {
         let prompt = Arc::new(prompt.behind_system(query.options.system_tokens));
         query.options.prices = prompt.prices();
         query.options.beside_tokens = prompt.beside_tokens();
+        query.options.listing_tokens = prompt.listing_tokens();
+        query.options.lists_summaries = prompt.lists_summaries();
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or_else(|| prompt.history_tokens());
         let conversation = conversation.counted(router, holder.tenant).await?;

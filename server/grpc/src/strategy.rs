@@ -86,6 +86,16 @@ impl PromptRequest {
         u32::try_from(bytes as u64 / BYTES_A_TOKEN).unwrap_or(u32::MAX)
     }
 
+    /// Returns the most tokens of what the search lists.
+    pub(super) fn listing_tokens(&self) -> u32 {
+        if self.has_search { self.listing_tokens } else { 0 }
+    }
+
+    /// Returns true if the search lists summaries instead of names.
+    pub(super) fn lists_summaries(&self) -> bool {
+        self.lists_summaries
+    }
+
     /// Returns the prices by which a change of the active set is weighed. With [`Strategy::Cut`] the next change takes out
     /// what was kept, so that it is never carried for long.
     pub(super) fn prices(&self) -> PromptPrices {

@@ -153,6 +153,7 @@ impl<'a> Play<'a> {
         };
         Past {
             prices: PromptPrices { rates: self.requests.rates(), requests },
+            beside_tokens: self.requests.search_tokens(),
             previous: self.previous.as_ref(),
             discovered: &self.discovered,
             history_tokens: Some(self.history.saturating_add(said)),

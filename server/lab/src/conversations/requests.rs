@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use toolgate_core::error::Error;
+use toolgate_llm::SEARCH_TOOL;
 use toolgate_llm::price::Rates;
 use toolgate_llm::render::{
     AnthropicOptions, Rendered, Tool, anthropic, gemini, openai_chat, openai_responses,
@@ -191,6 +192,12 @@ impl<'a> Requests<'a> {
         let messages = messages.iter().map(|message| self.counter.piece(message));
         let pieces = tools.iter().copied().chain([self.system]).chain(messages).collect();
         Sent { pieces, shown, first }
+    }
+
+    /// Returns the tokens of the search without what it lists.
+    pub(super) fn search_tokens(&self) -> u32 {
+        let texts = [SEARCH_TOOL.description, SEARCH_TOOL.input_schema_json];
+        texts.into_iter().map(|text| self.counter.count(text)).sum()
     }
 
     /// Returns the provider's API.

@@ -8,6 +8,7 @@ use toolgate_core::identity::ServerName;
 use toolgate_core::state::{AgentState, PriorCall};
 use toolgate_llm::price::PromptPrices;
 use toolgate_llm::render::Tool;
+use toolgate_llm::strategy::Listing;
 use toolgate_routing::gate::handle::ActiveSet;
 use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::packs::Attached;
@@ -125,6 +126,8 @@ pub(super) struct Past<'a> {
     pub discovered: &'a [String],
     /// Tokens that a change of the set would have written again; `None` if the cache is not counted.
     pub history_tokens: Option<u32>,
+    /// Tokens of the definitions that every request has beside the set.
+    pub beside_tokens: u32,
     /// Prices of the prompt's tokens.
     pub prices: PromptPrices,
 }
@@ -210,6 +213,8 @@ impl Scene<'_> {
         let mut query = ranked.query.clone();
         query.options.history_tokens = past.history_tokens;
         query.options.prices = past.prices;
+        query.options.beside_tokens = past.beside_tokens;
+        query.options.listing_tokens = Listing::TOKENS;
         query.state.discovered = past.discovered.to_vec();
         let allowed = self.allowed(&query)?;
         let level = ranked.level;

@@ -83,6 +83,10 @@ pub struct Options {
     /// Tokens of the definitions that stand in the prompt beside the active set, as far as they are known: the agent's own
     /// tools and the search. They count for the length from which a prompt is cached.
     pub beside_tokens: u32,
+    /// Most tokens of the names, or of the summaries, that the search lists; 0 for none. They count for that length too.
+    pub listing_tokens: u32,
+    /// True if the search lists summaries.
+    pub lists_summaries: bool,
     /// Model that will see the tools, for the deferral decision and the decision event.
     pub model: String,
     /// True to answer with refusals and details of the ranking as well.
@@ -202,6 +206,8 @@ impl Default for Options {
             known_window: None,
             system_tokens: 0,
             beside_tokens: 0,
+            listing_tokens: 0,
+            lists_summaries: false,
             model: String::new(),
             explain: false,
             active_token_budget: None,

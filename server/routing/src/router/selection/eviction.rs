@@ -9,7 +9,11 @@ use crate::router::selection::active_set::{ActiveSetBuilder, Excess};
 use crate::router::selection::choose::Chosen;
 use crate::router::selection::continuity::{CacheCost, Change, Conversation};
 use crate::shard::snapshot::Snapshot;
+use crate::shard::tool::Tool;
 use toolgate_llm::price::Dropped;
+
+/// Bytes of a name that a token is estimated to stand for.
+const BYTES_A_TOKEN: u64 = 4;
 
 /// Decisions on which kept tools are evicted in one turn.
 pub struct Eviction<'a> {
@@ -247,7 +251,8 @@ impl<'a> Eviction<'a> {
         let after: u64 = after.map(|chosen| set.tokens_of(chosen.slot)).sum();
         let options = &self.query.options;
         let prompt = set.used() + self.history();
-        let whole = prompt + u64::from(options.system_tokens) + u64::from(options.beside_tokens);
+        let beside = u64::from(options.system_tokens) + u64::from(options.beside_tokens);
+        let whole = prompt + beside + self.listed();
         Dropped {
             tokens: victims.iter().map(|slot| set.tokens_of(*slot)).sum(),
             behind: after + self.history(),
@@ -256,6 +261,27 @@ impl<'a> Eviction<'a> {
             left: whole,
             requests: options.prices.requests.into(),
         }
+    }
+
+    /// Returns about how many tokens the search lists: those of all tools' names or summaries, up to the most that it may.
+    fn listed(&self) -> u64 {
+        let options = &self.query.options;
+        let most = u64::from(options.listing_tokens);
+        let tokens = |tool: &Tool| {
+            if options.lists_summaries {
+                u64::from(tool.summary_tokens)
+            } else {
+                tool.model_name.len() as u64 / BYTES_A_TOKEN
+            }
+        };
+        let mut listed = 0;
+        for tool in &self.snapshot.tools {
+            if listed >= most {
+                return most;
+            }
+            listed += tokens(tool);
+        }
+        listed.min(most)
     }
 
     fn history(&self) -> u64 {

@@ -186,6 +186,27 @@ fn the_cache_counts_only_where_the_provider_caches_a_prompt_of_that_length() {
 }
 
 #[test]
+fn what_the_search_lists_makes_a_prompt_longer_up_to_the_names_that_there_are() {
+    let snapshot = catalog();
+    let is_kept = |system_tokens, listing_tokens, lists_summaries| {
+        let mut query = with_history(1_000);
+        query.options.prices.rates = Rates::GEMINI;
+        query.options.system_tokens = system_tokens;
+        query.options.listing_tokens = listing_tokens;
+        query.options.lists_summaries = lists_summaries;
+        let mut set = set(&snapshot, bounds(9, Some(20)), &[LEFT, 0.5]);
+        let mut eviction = eviction(&snapshot, &query);
+        eviction.make_room(&mut set, 5, false);
+        eviction.finish(&[], Vec::new()).kept_for_cache
+    };
+    // With the system prompt alone one token is missing from those that Gemini caches.
+    assert!(!is_kept(3_075, 0, false));
+    assert!(is_kept(3_075, 1, false));
+    assert!(is_kept(3_075, 1, true));
+    assert!(!is_kept(0, 4_000, false), "the catalog has few names");
+}
+
+#[test]
 fn tools_are_carried_for_as_many_requests_as_are_expected() {
     let snapshot = catalog();
     let trim = |requests| {

@@ -197,7 +197,8 @@ public interface ActiveSetChangeOrBuilder extends
    * <pre>
    * Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache: the tokens
    * after the first tool that goes, which are written again instead of being read. That costs 0.9 of a token each, and
-   * 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed.
+   * 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed, and 0 for a prompt
+   * that is too short for the provider's cache.
    * </pre>
    *
    * <code>uint64 cache_loss_tokens = 6;</code>
@@ -207,8 +208,10 @@ public interface ActiveSetChangeOrBuilder extends
 
   /**
    * <pre>
-   * What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
-   * tool would read once more, and a tenth of the tools that go over five requests. 0 when no room was needed.
+   * What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out tool would read
+   * once more, and a tenth of the tools that go, over the requests that are still expected. Those are five, and with
+   * `render.strategy` other than CUT as many as the conversation had turns, at least five. Of a prompt that is too short
+   * for the provider's cache it is all of both. 0 when no room was needed.
    * </pre>
    *
    * <code>uint64 cache_saving_tokens = 7;</code>
