@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Endpoint, Offer, Reason, Strategy, Turn, keep, messages, toolset};
+use super::{Api, Endpoint, Offer, Reason, Strategy, Turn, Way, keep, messages, plan, toolset};
 use crate::price::{Following, Rates};
 use crate::render::{RenderError, Tool};
 
@@ -123,15 +123,20 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     Ok(Choice { strategy, reason })
 }
 
-/// Returns [`Strategy::Native`], or [`Strategy::Envelope`] where that costs less by more than [`WORTH_NATIVE`]. The least
-/// length of a cached prompt and the cache's steps are left out: which of the two reaches them first depends on what only
-/// the agent knows, such as the system prompt, and a strategy is not to be chosen because its requests are longer.
+/// Returns [`Strategy::Native`], or [`Strategy::Envelope`] where that costs less by more than [`WORTH_NATIVE`]. What
+/// following requests add is counted as each of the two writes it: the first definitions may stand in `tools`, where both
+/// write them alike. The least length of a cached prompt and the cache's steps are left out: which of the two reaches
+/// them first depends on what only the agent knows, such as the system prompt, and a strategy is not to be chosen because
+/// its requests are longer.
 fn cheaper_addition(turn: &Turn<'_>) -> Result<Strategy, RenderError> {
     let rates = Rates { least: 1, step: 1, ..Rates::of(turn.api, &turn.endpoint) };
     let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
-    let native = prices.of_adding(tokens(turn, Strategy::Native)?);
-    let envelope = prices.of_adding(tokens(turn, Strategy::Envelope)?);
-    let is_worth_it = native <= envelope * WORTH_NATIVE;
+    let price = |strategy| -> Result<f64, RenderError> {
+        let added = plan::added(turn, Way { api: turn.api, strategy })?;
+        let new = share_of(messages::tokens(turn.count, &added), NEW_BESIDE_CUT);
+        Ok(Prices { new, ..prices }.of_adding(tokens(turn, strategy)?))
+    };
+    let is_worth_it = price(Strategy::Native)? <= price(Strategy::Envelope)? * WORTH_NATIVE;
     Ok(if is_worth_it { Strategy::Native } else { Strategy::Envelope })
 }
 
@@ -154,15 +159,26 @@ fn prices(turn: &Turn<'_>, rates: Rates, share: f64) -> Result<Prices, RenderErr
     Ok(Prices {
         rates,
         following: keep::following(turn),
-        new: (f64::from(active) * share) as u32,
+        new: share_of(active, share),
         left: turn.offer.catalog_tokens.unwrap_or(u32::MAX).saturating_sub(active),
     })
 }
 
+/// Returns this share of tokens.
+fn share_of(tokens: u32, share: f64) -> u32 {
+    (f64::from(tokens) * share) as u32
+}
+
 /// Returns true if the whole catalog costs less than the cheapest request that defers tools, with the requests that are expected to
-/// follow. `is_sent` tells that the cache holds it already.
+/// follow. `is_sent` tells that the cache holds it already. A conversation that began with less changes to the whole
+/// catalog only at a message of the user: amid a turn its next request may be the last one, so that nothing would be read
+/// of what was written, and to wait costs no more than what the turn's own requests would have read.
 fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, RenderError> {
     let Some(counted) = turn.offer.catalog_tokens else { return Ok(false) };
+    let has_begun = turn.ledger.way.is_some_and(|way| way.api == turn.api);
+    if has_begun && !is_sent && !messages::is_at_user(turn.api, turn.messages) {
+        return Ok(false);
+    }
     let others = messages::tokens(turn.count, turn.offer.own.iter().chain(turn.messages));
     let others = with_system(turn, others);
     let rates = Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) };
@@ -452,6 +468,30 @@ mod tests {
     }
 
     #[test]
+    fn what_later_requests_add_is_counted_as_each_way_writes_it() {
+        let names: Vec<String> = (0..20).map(|number| format!("tool_{number}")).collect();
+        let tools: Vec<Tool<'_>> = names
+            .iter()
+            .map(|name| Tool { name, input_schema_json: r#"{"type":"object"}"#, ..Tool::default() })
+            .collect();
+        let turn = Turn {
+            api: Api::Anthropic,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer: offer_of(&tools),
+            system_tokens: 0,
+            messages: &[json!({ "role": "user", "content": "first" })],
+            ledger: &Ledger::default(),
+            count: &|text| u32::try_from(text.len() / 4).expect("a short text"),
+        };
+        let tokens = |strategy| tokens(&turn, strategy).expect("the tools have their schemas");
+        // All definitions stand in `tools` in this request, where the envelope has a tool of its own besides.
+        assert!(tokens(Strategy::Native) < tokens(Strategy::Envelope));
+        let cheaper = cheaper_addition(&turn).expect("the tools have their schemas");
+        assert_eq!(cheaper, Strategy::Envelope);
+    }
+
+    #[test]
     fn native_is_not_left_for_a_longer_envelope() {
         // What is expected of a following request is nearly a step of the cache, so that all of them fall alike.
         let description = "It says what the weather will be. ".repeat(18);
@@ -567,6 +607,48 @@ mod tests {
         assert_eq!(chosen_where_the_catalog_has(10), Strategy::Pass);
         let behind_prompt = chosen_where_the_catalog_is_behind(1_000, 3_090);
         assert_eq!(behind_prompt, Strategy::Pass, "the prompt makes it long enough");
+    }
+
+    #[test]
+    fn a_whole_catalog_begins_at_a_message_of_the_user() {
+        let tool = Tool {
+            name: "tool_1",
+            description: "[all]",
+            input_schema_json: r#"{"type":"object"}"#,
+            ..Tool::default()
+        };
+        let chosen = |messages: &[Value], begun: Option<Strategy>| {
+            let way = begun.map(|strategy| Way { api: Api::Gemini, strategy });
+            let ledger = Ledger { way, ..Ledger::default() };
+            let find = |_: &str| Some(tool);
+            let offer = Offer {
+                catalog_tokens: Some(500),
+                deferred_names: &["tool_1"],
+                find: &find,
+                ..offer_of(&[])
+            };
+            let turn = Turn {
+                api: Api::Gemini,
+                strategy: None,
+                endpoint: Endpoint::default(),
+                offer,
+                system_tokens: 0,
+                messages,
+                ledger: &ledger,
+                count: &|text| if text.contains("[all]") { 500 } else { 900 },
+            };
+            choose(&turn).expect("the tool has its schema").strategy
+        };
+        let user = json!({ "role": "user", "parts": [{ "text": "first" }] });
+        let call = json!({ "role": "model", "parts": [{ "functionCall": { "name": "tool_1" } }] });
+        let answer = json!({ "role": "user", "parts": [
+            { "functionResponse": { "name": "tool_1", "response": {} } }] });
+        let amid = [user.clone(), call, answer];
+        let next = [&amid[..], &[user]].concat();
+        assert_ne!(chosen(&amid, Some(Strategy::Cut)), Strategy::Pass, "the turn may be over");
+        assert_eq!(chosen(&amid, Some(Strategy::Pass)), Strategy::Pass, "all was sent before");
+        assert_eq!(chosen(&next, Some(Strategy::Cut)), Strategy::Pass);
+        assert_eq!(chosen(&amid, None), Strategy::Pass, "nothing was sent before");
     }
 
     #[test]

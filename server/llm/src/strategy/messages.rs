@@ -54,6 +54,12 @@ pub(super) fn place(api: Api, messages: &[Value]) -> Option<usize> {
     Some(last + 1 + messages[last + 1..].iter().take_while(instructed).count())
 }
 
+/// Returns true if the last one who spoke, the agent's author aside, is the user.
+pub(super) fn is_at_user(api: Api, messages: &[Value]) -> bool {
+    let mut speakers = messages.iter().rev().map(|message| speaker(api, message));
+    speakers.find(|speaker| *speaker != Speaker::Author) == Some(Speaker::User)
+}
+
 /// Returns true if an addition may stand after so many messages; before all of them it stands in `tools`. Anthropic takes a system message only at the end or
 /// before one of the model.
 pub(super) fn may_follow(api: Api, messages: &[Value], after: usize) -> bool {
@@ -180,6 +186,18 @@ mod tests {
 
     use super::*;
     use crate::envelope::CALL_TOOL_NAME;
+
+    #[test]
+    fn a_turn_begins_where_the_user_spoke_last() {
+        let said = |role: &str| json!({ "role": role, "content": "text" });
+        let answered = json!({ "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "1", "content": "done" }] });
+        let is_at_user = |messages: &[Value]| is_at_user(Api::Anthropic, messages);
+        assert!(is_at_user(&[said("user")]));
+        assert!(is_at_user(&[said("user"), said("system")]));
+        assert!(!is_at_user(&[said("user"), said("assistant"), answered]));
+        assert!(!is_at_user(&[]));
+    }
 
     #[test]
     fn definitions_in_a_text_are_counted_without_escapes() {

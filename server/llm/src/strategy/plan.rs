@@ -347,16 +347,8 @@ impl Planner<'_, '_> {
         if strategy.is_some() || ledger.way == Some(self.way) {
             return Ok(false);
         }
-        let defined = |way| -> Result<Vec<Defined>, RenderError> {
-            let definitions = offer.active.iter().map(|tool| define(way, *tool, false));
-            let definitions = definitions.collect::<Result<Vec<_>, _>>()?;
-            Ok(definitions.into_iter().filter_map(|definition| definition.tool).collect())
-        };
-        let mut added = Vec::new();
-        let tools = defined(self.way)?;
-        let placed = Placed { after: place, tools, change: Change::default() };
-        additions::add(self.way, &mut added, &placed);
-        let base = defined(self.way.at(0))?;
+        let added = added(self.turn, self.way)?;
+        let base = defined(self.turn, self.way.at(0))?;
         let constant = toolset::constant(self.turn, self.way.strategy, &self.plan.listed)?.tools;
         let rest = messages::tokens(count, offer.own.iter().chain(&constant).chain(*messages));
         let rest = rest.saturating_add(self.turn.system_tokens);
@@ -429,6 +421,24 @@ struct Definition {
     tool: Option<Defined>,
     /// Parts that the API's format can't express.
     losses: Vec<Loss>,
+}
+
+/// Returns the messages that add the active set amid a conversation that has none of it.
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub(super) fn added(turn: &Turn<'_>, way: Way) -> Result<Vec<Value>, RenderError> {
+    let mut added = Vec::new();
+    let placed = Placed { after: 1, tools: defined(turn, way)?, change: Change::default() };
+    additions::add(way, &mut added, &placed);
+    Ok(added)
+}
+
+/// Defines the active set.
+fn defined(turn: &Turn<'_>, way: Way) -> Result<Vec<Defined>, RenderError> {
+    let definitions = turn.offer.active.iter().map(|tool| define(way, *tool, false));
+    let definitions = definitions.collect::<Result<Vec<_>, _>>()?;
+    Ok(definitions.into_iter().filter_map(|definition| definition.tool).collect())
 }
 
 fn define(way: Way, tool: Tool<'_>, anew: bool) -> Result<Definition, RenderError> {
