@@ -597,7 +597,8 @@ async fn logs(
     Path(server): Path<String>,
 ) -> Response {
     let is_seen = faces.gateway.may_operate(&caller, &server);
-    match faces.gateway.fleet().logs(&server).filter(|_| is_seen) {
+    let tenant = (!caller.is_of_all_tenants).then_some(&*caller.tenant);
+    match faces.gateway.fleet().logs(&server, tenant).filter(|_| is_seen) {
         Some(logs) => logs.into_response(),
         None => (StatusCode::NOT_FOUND, format!("no server {server:?}\n")).into_response(),
     }

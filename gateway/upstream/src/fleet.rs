@@ -557,10 +557,11 @@ impl Fleet {
         server.is_some()
     }
 
-    /// Returns the newest 64 KiB of what a server's process wrote to standard error; empty for a URL.
+    /// Returns the newest 64 KiB of what a server's process wrote to standard error, and of what the processes of a tenant's
+    /// principals wrote; with `None`, of each tenant's. It is empty for a URL.
     #[must_use]
-    pub fn logs(&self, server: &str) -> Option<String> {
-        Some(self.server(server)?.logs())
+    pub fn logs(&self, server: &str, tenant: Option<&str>) -> Option<String> {
+        Some(self.server(server)?.logs(tenant))
     }
 
     /// Ends all servers, and waits for their processes: three times the time that each has to leave at most.

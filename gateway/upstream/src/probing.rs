@@ -222,7 +222,7 @@ mod tests {
             Connection::open_within(&upstream, info, limits, stderr.clone(), told, None, None);
         let mut connecting = std::pin::pin!(connecting);
         let give_up = async {
-            while !stderr.text().contains("it is asked") {
+            while !stderr.text(None).contains("it is asked") {
                 tokio::task::yield_now().await;
             }
             tokio::time::advance(GIVEN_UP).await;

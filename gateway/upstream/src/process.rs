@@ -1,6 +1,6 @@
 //! Processes that speak MCP on their standard streams, one JSON-RPC message a line.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::process::Stdio;
@@ -45,8 +45,8 @@ const LAST_ERRORS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StandardError {
     kept: Arc<Mutex<Kept>>,
-    /// What processes of all principals write, if it is one's.
-    of_all: Option<Arc<Mutex<Kept>>>,
+    /// What processes of principals write, by the tenant.
+    of_tenants: Arc<Mutex<BTreeMap<String, Kept>>>,
     /// Name of its server.
     server: Arc<str>,
     /// Principal whose own process it is.
@@ -286,6 +286,16 @@ impl Kept {
         self.bytes.drain(..excess);
         self.fresh = (self.fresh + bytes.len()).min(STDERR_KEPT);
     }
+
+    fn text(&self) -> String {
+        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Returns the tenant of a principal's name, which is `TENANT/PRINCIPAL`. No tenant's name has a slash.
+fn tenant_of(principal: &str) -> &str {
+    principal.split_once('/').map_or("", |(tenant, _)| tenant)
 }
 
 impl StandardError {
@@ -294,14 +304,9 @@ impl StandardError {
         Self { server: Arc::from(server), processes, ..Self::default() }
     }
 
-    /// Keeps what a principal's own process writes, for messages to this principal; the operator reads it with that of all.
+    /// Keeps what a principal's own process writes, for messages to this principal, and for those who read its tenant's logs.
     pub(crate) fn of_principal(&self, principal: &str) -> Self {
-        Self {
-            kept: Arc::default(),
-            of_all: Some(Arc::clone(&self.kept)),
-            principal: Some(Arc::from(principal)),
-            ..self.clone()
-        }
+        Self { kept: Arc::default(), principal: Some(Arc::from(principal)), ..self.clone() }
     }
 
     async fn read(self, mut stderr: ChildStderr) {
@@ -313,11 +318,9 @@ impl StandardError {
 
     fn add(&self, bytes: &[u8]) {
         self.kept.lock().add(bytes);
-        if let Some(of_all) = &self.of_all {
-            let mut of_all = of_all.lock();
-            of_all.add(bytes);
-            // No error message tells all principals what one's process wrote.
-            of_all.fresh = 0;
+        if let Some(principal) = &self.principal {
+            let tenant = tenant_of(principal).to_owned();
+            self.of_tenants.lock().entry(tenant).or_default().add(bytes);
         }
     }
 
@@ -326,10 +329,16 @@ impl StandardError {
         self.kept.lock().fresh = 0;
     }
 
-    /// Returns what is kept.
-    pub(crate) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.kept.lock().bytes.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+    /// Returns what is kept: of the process that is nobody's own, and of those of a tenant's principals. With `None` it is of
+    /// all tenants.
+    pub(crate) fn text(&self, tenant: Option<&str>) -> String {
+        let mut text = self.kept.lock().text();
+        let of_tenants = self.of_tenants.lock();
+        let is_its = |its: &&String| tenant.is_none_or(|tenant| tenant == its.as_str());
+        for its in of_tenants.keys().filter(is_its) {
+            text.push_str(&of_tenants[its].text());
+        }
+        text
     }
 
     /// Returns the last lines of the newest process as one, behind a semicolon, for the end of an error message; empty if there are none.
@@ -379,14 +388,26 @@ mod tests {
     fn no_error_tells_what_another_principals_process_wrote() {
         let shared = StandardError::default();
         shared.add(b"shared\n");
-        let ann = shared.of_principal("ann");
-        let bob = shared.of_principal("bob");
+        let ann = shared.of_principal("acme/ann");
+        let bob = shared.of_principal("acme/bob");
         ann.add(b"ann's\n");
         assert_eq!(ann.said(), "; its standard error ends with: ann's");
         assert_eq!(bob.said(), "");
         assert_eq!(shared.said(), "");
-        assert_eq!(shared.text(), "shared\nann's\n", "the operator reads all");
         shared.add(b"more\n");
         assert_eq!(shared.said(), "; its standard error ends with: more");
+    }
+
+    #[test]
+    fn a_tenant_reads_no_lines_of_another_tenants_processes() {
+        let shared = StandardError::default();
+        shared.of_principal("acme/ann").add(b"ann's\n");
+        shared.of_principal("umbrella/eve").add(b"eve's\n");
+        shared.add(b"shared\n");
+        shared.of_principal("acme/bob").add(b"bob's\n");
+        assert_eq!(shared.text(Some("acme")), "shared\nann's\nbob's\n");
+        assert_eq!(shared.text(Some("umbrella")), "shared\neve's\n");
+        assert_eq!(shared.text(Some("other")), "shared\n");
+        assert_eq!(shared.text(None), "shared\nann's\nbob's\neve's\n");
     }
 }

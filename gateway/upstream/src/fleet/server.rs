@@ -195,8 +195,8 @@ impl Server {
         })
     }
 
-    pub(super) fn logs(&self) -> String {
-        self.stderr.text()
+    pub(super) fn logs(&self, tenant: Option<&str>) -> String {
+        self.stderr.text(tenant)
     }
 
     pub(super) fn restart(&self) {

@@ -304,7 +304,7 @@ async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
     // It answers while the call waits.
     let mut hold = Box::pin(fleet.request("a", tool("hold"), later()));
     let pinged = async {
-        while fleet.logs("a").expect("logs").matches("it is pinged").count() < 3 {
+        while fleet.logs("a", None).expect("logs").matches("it is pinged").count() < 3 {
             tokio::task::yield_now().await;
         }
     };
@@ -339,12 +339,12 @@ async fn a_flood_on_standard_error_keeps_its_end() {
     let fleet = fleet(vec![entry("a")]);
     ask(&fleet, "a", "flood").await.expect("an answer");
     let waiting = async {
-        while !fleet.logs("a").expect("logs").ends_with("the end\n") {
+        while !fleet.logs("a", None).expect("logs").ends_with("the end\n") {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(LONG, waiting).await.expect("the end");
-    assert_eq!(fleet.logs("a").expect("logs").len(), 64 << 10);
+    assert_eq!(fleet.logs("a", None).expect("logs").len(), 64 << 10);
     fleet.close().await;
 }
 

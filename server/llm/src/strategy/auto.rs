@@ -635,7 +635,7 @@ mod tests {
                 system_tokens: 0,
                 messages,
                 ledger: &ledger,
-                count: &|text| if text.contains("[all]") { 500 } else { 900 },
+                count: &|text| if text.contains("[all]") { 500 } else { 1_500 },
             };
             choose(&turn).expect("the tool has its schema").strategy
         };
