@@ -45,7 +45,7 @@ const LAST_ERRORS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StandardError {
     kept: Arc<Mutex<Kept>>,
-    /// What processes of principals write, by the tenant.
+    /// Newest part of what principals' own processes write, by the tenant.
     of_tenants: Arc<Mutex<BTreeMap<String, Kept>>>,
     /// Name of its server.
     server: Arc<str>,
