@@ -1,5 +1,6 @@
 //! Tasks of 2025-11-25: a host of that revision has a call run as a task, and looks after it by its ID. A task lives on the
-//! connection that all share, where its server asks nobody, so that whoever looks after it reaches the same process.
+//! connection that all share, where its server asks nobody, so that whoever looks after it reaches the same process. One of a
+//! server with a process for each principal lives in that of its principal.
 
 use std::borrow::Cow;
 use std::time::Duration;
