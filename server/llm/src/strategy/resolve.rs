@@ -70,6 +70,24 @@ mod tests {
     use super::*;
     use crate::render::Tool;
 
+    /// Returns a catalog that has a tool beside these, and a search.
+    fn offer_of<'a>(
+        active: &'a [Tool<'a>],
+        find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
+    ) -> Offer<'a> {
+        Offer {
+            own: &[],
+            always_on: &[],
+            active,
+            deferred: 1,
+            catalog_tokens: None,
+            search: true,
+            deferred_names: &[],
+            listing: Listing::default(),
+            find,
+        }
+    }
+
     #[test]
     fn a_reference_to_a_tool_that_is_one_too_many_goes_with_it() {
         let names: Vec<String> = (0..97).map(|number| format!("tool_{number}")).collect();
@@ -87,17 +105,7 @@ mod tests {
             api: Api::Anthropic,
             strategy: None,
             endpoint: Endpoint::default(),
-            offer: Offer {
-                own: &[],
-                always_on: &[],
-                active: &[],
-                deferred: 1,
-                catalog_tokens: None,
-                search: true,
-                deferred_names: &[],
-                listing: Listing::default(),
-                find: &find,
-            },
+            offer: offer_of(&[], &find),
             system_tokens: 0,
             messages: &[
                 json!({ "role": "assistant", "content": [
@@ -125,17 +133,7 @@ mod tests {
             api: Api::Anthropic,
             strategy: None,
             endpoint: Endpoint { model: "claude-opus-4-8", ..Endpoint::default() },
-            offer: Offer {
-                own: &[],
-                always_on: &[],
-                active: &active,
-                deferred: 1,
-                catalog_tokens: None,
-                search: true,
-                deferred_names: &[],
-                listing: Listing::default(),
-                find: &find,
-            },
+            offer: offer_of(&active, &find),
             // So long that the request is cached.
             system_tokens: 2_000,
             messages: &[
