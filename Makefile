@@ -339,6 +339,15 @@ bench-turns: build tools ## Recall at each turn of the labelled conversations, w
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
 		$(PY) tests/bench/conversation_turns.py --write docs/conversations.md
 
+.PHONY: bench-conversations
+bench-conversations: build tools ## What conversations cost, by strategy, over recorded ones and shipped intents; rewrites tables of docs/conversations.md
+	$(TARGET_DIR)/release/toolgate model fetch
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check matplotlib==3.11.2
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate $(PY) tests/bench/conversation_costs.py \
+		--write docs/conversations.md --plot docs/conversations/price-by-turns.svg
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate $(PY) tests/bench/catalog_costs.py \
+		--write docs/conversations.md --cells docs/conversations/catalogs.csv
+
 .PHONY: bench-frameworks
 bench-frameworks: build tools $(TS_INSTALLED) ## Forty messages in agent frameworks and loops of one's own, with and without Toolgate; rewrites tables of docs/frameworks.md
 	$(TARGET_DIR)/release/toolgate model fetch

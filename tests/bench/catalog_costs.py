@@ -6,8 +6,9 @@ docs/conversations/catalogs.csv, and its summary into docs/conversations.md.
         --write docs/conversations.md
 
 The conversations are the shipped intents of one set, in their order, as far as a tool of the
-catalog is right for them. The small catalogs have few of each set, so that they get people's and
-the English ones together.
+catalog is right for them. Each number of turns is played over all of them: as single turns, as
+conversations of five, and so on. The small catalogs have few of each set, so that they get
+people's and the English ones together.
 """
 
 import argparse
@@ -15,7 +16,6 @@ import csv
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,16 +23,27 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from conversation_costs import APIS, METHODS, TOLERANCE, Row, cheapest, ratio, rows, table
+from conversation_costs import (
+    APIS,
+    DATA,
+    METHODS,
+    TOLERANCE,
+    Row,
+    cheapest,
+    play,
+    ratio,
+    rows,
+    table,
+)
 from document import rewrite
 
-DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
 SHIPPED = DATA / "servers"
 OTHERS = DATA / "other-languages"
 SMALL = ["fetch", "filesystem", "git", "slack", "time"]
 SMALL_FILES = [SHIPPED / f"{name}.json" for name in SMALL]
 MIXED = ["people", "english"]
-GRID = ["--history", "0,1000,20000,100000", "--turns", "1,5,20,60"]
+LENGTHS = (1, 5, 20, 60)
+"""Numbers of turns. Each has as many conversations as the intents make of that length."""
 
 
 @dataclass(frozen=True)
@@ -88,24 +99,24 @@ class Place:
         return METHODS[str(cheapest(self.row)["method"]).replace("pass", "naive")]
 
 
-def measured(binary: Path, played: Played, folder: Path) -> Iterator[Place]:
+def measured(binary: Path, played: Played, folder: Path) -> list[Place]:
     """The cells of one catalog and its intents."""
     catalog = folder / "servers"
     queries = folder / "requests.jsonl"
-    cells = folder / "cells.json"
     catalog.mkdir()
     for path in played.servers:
         shutil.copy(path, catalog)
-    queries.write_text("".join(f"{line}\n" for line in played.lines()), encoding="utf-8")
-    command = [str(binary), "bench", "conversation", "--catalog", str(catalog)]
-    command += ["--queries", str(queries), *GRID, "--json", str(cells)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3_600, check=False)
-    # 3 says that a cell is too dear, which the table shows.
-    if done.returncode not in {0, 3}:
-        raise RuntimeError(done.stderr)
-    (grid,) = json.loads(cells.read_text(encoding="utf-8"))["grids"]
-    for (api, history, turns), row in rows(grid).items():
-        yield Place(played, grid["conversations"], APIS[api], history, turns, row)
+    lines = list(played.lines())
+    queries.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    places: list[Place] = []
+    for length in LENGTHS:
+        if length <= len(lines):
+            grid = play(binary, catalog, queries, [length], len(lines))
+            for (api, history, turns), row in rows(grid).items():
+                conversations = grid["conversations"]
+                places.append(Place(played, conversations, APIS[api], history, turns, row))
+    order = list(APIS.values())
+    return sorted(places, key=lambda one: (order.index(one.api), one.history, one.turns))
 
 
 def write_cells(places: list[Place], file: Path) -> None:

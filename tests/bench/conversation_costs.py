@@ -1,25 +1,32 @@
 #!/usr/bin/env python3
 """Tables and the plot of docs/conversations.md, "Whole conversations, by strategy".
 
-    toolgate bench conversation ... --turns 1,2,3,5,8 --json held-out-short.json
-    toolgate bench conversation ... --turns 12,20 --json held-out-long.json
-    ...
-    python tests/bench/conversation_costs.py --held-out held-out-short.json held-out-long.json \\
-        --dev dev-short.json dev-long.json \\
+    TOOLGATE_BIN=... python tests/bench/conversation_costs.py \\
         --write docs/conversations.md --plot docs/conversations/price-by-turns.svg
 
-Takes what `toolgate bench conversation --json` wrote, and says how far `auto` is from the cheapest
-of the others. Conversations are joined until they have as many turns as the longest length of a
-run. Each set has two runs, so that short lengths are of every recorded conversation. The plot needs
-matplotlib.
+Plays the recorded conversations by `toolgate bench conversation`, and says how far `auto` is from
+the cheapest of the others. Conversations are joined until they have as many turns as the longest
+length of a run. Each set has two runs, so that short lengths are of every recorded conversation.
+The plot needs matplotlib.
 """
 
 import argparse
 import json
-from collections.abc import Iterable
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from document import rewrite
+
+DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
+HISTORIES = "0,1000,20000,100000"
+SHORT = [1, 2, 3, 5, 8]
+RUNS = {"held-out": [SHORT, [12, 20]], "dev": [SHORT, [20, 60]]}
+"""Numbers of turns of each run, by the name of the conversations' file."""
 
 APIS = {
     "anthropic": "Messages",
@@ -44,11 +51,35 @@ Row = dict[str, Any]
 """Cells of one API, history and number of turns, by method."""
 
 
-def read(files: Iterable[Path]) -> Row:
-    """Reads the grid of one set from its runs, each of which has lengths of its own."""
-    runs = [run for file in files for run in json.loads(file.read_text())["grids"]]
-    (name,) = {run["set"] for run in runs}
-    cells = [cell for run in runs for cell in run["cells"]]
+def play(
+    binary: Path, catalog: Path, queries: Path, turns: Sequence[int], conversations: int
+) -> Row:
+    """Plays a file's queries as at most so many conversations, and returns the grid.
+
+    Raises:
+        RuntimeError: The command failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        cells = Path(folder) / "cells.json"
+        command = [str(binary), "bench", "conversation", "--catalog", str(catalog)]
+        command += ["--queries", str(queries), "--history", HISTORIES]
+        command += ["--turns", ",".join(map(str, turns))]
+        command += ["--conversations", str(conversations), "--json", str(cells)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3_600, check=False)
+        # 3 says that a cell is too dear, which the tables show.
+        if done.returncode not in {0, 3}:
+            raise RuntimeError(done.stderr)
+        (grid,) = json.loads(cells.read_text(encoding="utf-8"))["grids"]
+        return dict(grid)
+
+
+def played(binary: Path, name: str) -> Row:
+    """Plays the recorded conversations of one set."""
+    queries = DATA / "conversations" / f"{name}.jsonl"
+    catalog = DATA / "servers"
+    cells = [
+        cell for turns in RUNS[name] for cell in play(binary, catalog, queries, turns, 60)["cells"]
+    ]
     apis = list(APIS)
     cells.sort(key=lambda cell: (apis.index(cell["api"]), cell["history"], cell["turns"]))
     return {"set": name, "cells": cells}
@@ -144,35 +175,25 @@ def draw(grid: Row, file: Path) -> None:
     canvas.savefig(file, metadata={"Date": None})
 
 
-def written(page: str, name: str, text: str) -> str:
-    """The page with a text between the marks of that name."""
-    begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
-    before, rest = page.split(begin, 1)
-    return f"{before}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--held-out", type=Path, nargs="+", required=True, metavar="JSON")
-    parser.add_argument("--dev", type=Path, nargs="+", required=True, metavar="JSON")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="page to write the tables into")
     parser.add_argument("--plot", type=Path, metavar="SVG", help="file to draw the plot in")
     asked = parser.parse_args()
-    held_out = read(asked.held_out)
-    dev = read(asked.dev)
+    binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
+    held_out = played(binary, "held-out")
+    dev = played(binary, "dev")
     texts = {
         "costs-held-out": prices(held_out),
         "costs-dearer": dearer([held_out, dev]),
         "costs-dev": prices(dev),
     }
     print(summary([held_out, dev]))
-    if asked.write:
-        page = asked.write.read_text()
-        for name, text in texts.items():
-            page = written(page, name, text)
-        asked.write.write_text(page)
-    else:
-        print("\n".join(texts.values()))
+    for name, text in texts.items():
+        if asked.write:
+            rewrite(asked.write, name, f"\n{text}")
+        else:
+            print(text)
     if asked.plot:
         draw(held_out, asked.plot)
 
