@@ -28,6 +28,7 @@ use crate::listening::{AbortOnDrop, Listener};
 use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, StandardError};
 use crate::question::{Asking, NoAnswer};
+use crate::running_tasks::{AboutTasks, RunningTasks};
 use crate::tap::{Answer, Call, QUESTION, ServerError, Tap};
 use crate::target::Upstream;
 
@@ -70,6 +71,7 @@ pub struct Connection {
     transport: &'static str,
     stderr: StandardError,
     changes: watch::Receiver<u64>,
+    tasks: RunningTasks,
     /// Set once the server was asked for messages of every level.
     is_heard: OnceCell<()>,
     /// Subscription to changes of servers of 2026-07-28; ends with the connection.
@@ -432,6 +434,7 @@ impl Connection {
             transport,
             stderr,
             changes,
+            tasks: RunningTasks::default(),
             is_heard: OnceCell::new(),
             _subscription: subscription,
             relisten,
@@ -446,10 +449,14 @@ impl Connection {
         if wants_messages && !sets_level {
             Box::pin(self.hear_all(outgoing.deadline)).await;
         }
+        let about_tasks = AboutTasks::of(&outgoing.method, &outgoing.params);
         let result = self.exchange(outgoing).await;
         if sets_level && result.is_ok() {
             // Another call may have been faster.
             let _known = self.is_heard.set(());
+        }
+        if let Some(about) = about_tasks {
+            self.tasks.answered(&about, &result);
         }
         result
     }
@@ -608,6 +615,11 @@ impl Connection {
             capabilities["tasks"] = tasks.clone();
         }
         capabilities
+    }
+
+    /// Returns whether the process of the server runs a task, as far as its answers say. Its end would lose the task.
+    pub(crate) fn runs_tasks(&self) -> bool {
+        self.transport == "stdio" && !self.has_ended() && self.tasks.any()
     }
 
     /// Returns the transport: `stdio`, `http` or `sse`.

@@ -21,6 +21,7 @@ mod probing;
 mod process;
 mod processes;
 mod question;
+mod running_tasks;
 mod sse;
 mod tap;
 mod target;

@@ -173,9 +173,9 @@ impl OwnConnections {
         if !has_many && running < bounds.running && connections.len() < bounds.in_all {
             return true;
         }
-        let idle = connections.iter().filter(|(_, own)| {
-            own.usage.lock().calls == 0 && (!has_many || own.owner.principal == principal)
-        });
+        let idle = connections
+            .iter()
+            .filter(|(_, own)| own.is_idle() && (!has_many || own.owner.principal == principal));
         // Whoever has most gives way before those who have few.
         let oldest = idle.min_by_key(|(_, own)| {
             let share = shares.get(&*own.owner.principal).copied();
@@ -194,6 +194,16 @@ impl Own {
     /// Returns whether all calls that it may run wait for answers.
     fn is_waiting(&self) -> bool {
         *self.waiting.borrow() >= self.concurrency
+    }
+
+    /// Returns whether nobody uses it: no call runs, and no task.
+    fn is_idle(&self) -> bool {
+        self.usage.lock().calls == 0 && !self.runs_tasks()
+    }
+
+    /// Returns whether its process runs a task behind the answer of the call that began it.
+    fn runs_tasks(&self) -> bool {
+        self.opened.lock().upgrade().is_some_and(|connection| connection.runs_tasks())
     }
 
     fn tells_of_roots(&self) -> bool {
@@ -464,15 +474,18 @@ impl Server {
         own.place.lock().take();
     }
 
-    /// Forgets a host's connection that no call has used since; returns whether it did.
+    /// Forgets a host's connection that neither a call nor a task has used since; returns whether it did.
     fn forget_silent(&self, key: &Key, own: &Arc<Own>, until: Instant) -> bool {
         let mut connections = self.own.open.lock();
+        let is_idle = own.is_idle();
         let mut usage = own.usage.lock();
-        let is_silent = usage.calls == 0 && usage.last + self.own.bounds.idle <= until;
+        let is_silent = is_idle && usage.last + self.own.bounds.idle <= until;
         if is_silent && connections.get(key).is_some_and(|kept| Arc::ptr_eq(kept, own)) {
             connections.remove(key);
         }
-        usage.last = usage.last.max(until);
+        if !is_idle {
+            usage.last = usage.last.max(until);
+        }
         is_silent
     }
 

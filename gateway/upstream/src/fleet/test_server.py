@@ -29,6 +29,7 @@ LATE_MARK = os.environ.get("LATE_MARK", "")
 
 held: list[str] = []
 cancelled: list[int] = []
+tasks: dict[str, dict[str, Any]] = {}
 seen = {"lists": 0, "tools": int(os.environ.get("TOOLS", "2")), "calls": 0, "discoveries": 0}
 
 
@@ -84,6 +85,13 @@ def misbehave(tool: str, number: str, params: dict[str, Any]) -> None:
             answer(number, "{}")
 
 
+def begin(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Begins a task, and returns what stands for it in a revision."""
+    task = {"taskId": f"task-{len(tasks)}", "status": "working", **arguments["state"]}
+    tasks[task["taskId"]] = task
+    return {"task": task} if arguments["is_older"] else {"resultType": "task", **task}
+
+
 def call(number: str, params: dict[str, Any]) -> None:
     """Runs a tool."""
     seen["calls"] += 1
@@ -113,6 +121,11 @@ def call(number: str, params: dict[str, Any]) -> None:
         case "child":
             child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL)
             answer(number, json.dumps({"pid": child.pid}))
+        case "begin":
+            answer(number, json.dumps(begin(arguments)))
+        case "end":
+            tasks[arguments["task"]]["status"] = "completed"
+            answer(number, "{}")
         case "refuse":
             error = '{"code":-32123,"message":"no","data":{"why":[1]}}'
             write(f'{{"jsonrpc":"2.0","id":{number},"error":{error}}}')
@@ -171,6 +184,8 @@ def serve(request: dict[str, Any]) -> None:
             answer(number, "{}")
         case "tools/call":
             call(number, params)
+        case "tasks/get":
+            answer(number, json.dumps(tasks[params["taskId"]]))
         case "notifications/cancelled":
             cancelled.append(params["requestId"])
         case _ if "id" in request:

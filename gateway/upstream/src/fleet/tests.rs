@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -110,6 +111,22 @@ async fn until_state(fleet: &Fleet, server: &str, is_right: impl Fn(&Value) -> b
 
 fn is_ready(status: &ServerStatus) -> bool {
     status.state == ServerState::Ready
+}
+
+/// Moves the clock on, so that all waits of this time are over at once. It stands still while nothing can happen, and goes on as
+/// before: what processes do takes its time, and nothing waits for it.
+fn leap(time: Duration) {
+    tokio::time::pause();
+    let leaped = tokio::time::advance(time).now_or_never();
+    assert!(leaped.is_none(), "it gives way to others, once it has moved the clock");
+    tokio::time::resume();
+}
+
+/// Has all tasks do what they can.
+async fn settle() {
+    for _ in 0..64 {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Returns whether a process runs. One that nobody has reaped yet has ended.

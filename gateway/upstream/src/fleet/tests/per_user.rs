@@ -93,6 +93,63 @@ async fn a_process_that_nobody_uses_ends() {
     fleet.close().await;
 }
 
+/// Begins a task in a principal's process, and returns its ID.
+async fn begin(fleet: &Fleet, principal: &str, is_older: bool, state: Value) -> Value {
+    let arguments = json!({"is_older": is_older, "state": state});
+    let request = tool_with("begin", &arguments, principal);
+    let result = fleet.request("a", request, later()).await.expect("a task");
+    let begun: Value = serde_json::from_str(result.get()).expect("JSON");
+    let task = if is_older { &begun["task"] } else { &begun };
+    task["taskId"].clone()
+}
+
+/// Has a task of a principal's process end, and asks for its state.
+async fn end(fleet: &Fleet, principal: &str, task: &Value) {
+    let request = tool_with("end", &json!({"task": task}), principal);
+    fleet.request("a", request, later()).await.expect("an answer");
+    let Value::Object(params) = json!({"taskId": task}) else { panic!("an object") };
+    let get =
+        Request { method: "tasks/get".to_owned(), params, ..tool_with("", &json!({}), principal) };
+    let state = fleet.request("a", get, later()).await.expect("a state");
+    assert!(state.get().contains("completed"), "{state}");
+}
+
+#[tokio::test]
+async fn a_process_makes_no_place_while_its_task_runs() {
+    for is_older in [true, false] {
+        let fleet = for_each(1, LONG * 10, tuning());
+        let anns = process_of(&fleet, "acme/ann").await;
+        let task = begin(&fleet, "acme/ann", is_older, json!({})).await;
+        let refused = ask_as(&fleet, "acme/bob", "state", later()).await;
+        assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+        end(&fleet, "acme/ann", &task).await;
+        process_of(&fleet, "acme/bob").await;
+        assert!(!runs(&anns));
+        fleet.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_is_not_silent_while_its_task_runs() {
+    let idle = LONG * 10;
+    let fleet = for_each(8, idle, tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    let task = begin(&fleet, "acme/ann", true, json!({"ttl": null})).await;
+    for _ in 0..3 {
+        leap(idle);
+        settle().await;
+    }
+    assert_eq!(process_of(&fleet, "acme/ann").await, anns);
+    end(&fleet, "acme/ann", &task).await;
+    leap(idle);
+    until_gone(&anns).await;
+    let anns = process_of(&fleet, "acme/ann").await;
+    begin(&fleet, "acme/ann", false, json!({"ttlMs": 1_000})).await;
+    leap(idle);
+    until_gone(&anns).await;
+    fleet.close().await;
+}
+
 #[tokio::test]
 async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
     let mut server = entry("a");
