@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
 use serde_json::value::RawValue;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
@@ -107,7 +107,14 @@ struct Using(Arc<Own>);
 
 /// Call of a process that has no answer yet. If it never has one, the process is not used again: a question that comes late
 /// would pass for one of the next call.
-struct Unanswered<'a>(Option<&'a Own>);
+struct Unanswered<'a> {
+    server: &'a Server,
+    /// `None` once it has an answer, or where a process runs several calls.
+    own: Option<&'a Arc<Own>>,
+}
+
+/// Place of a host's connection, held while one is opened or ended.
+type Held = OwnedMutexGuard<Option<Arc<Connection>>>;
 
 impl Bounds {
     fn of(limits: &Limits) -> Self {
@@ -246,10 +253,10 @@ impl Drop for Using {
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
-        let Some(own) = self.0 else { return };
-        // Nobody else has it: a process runs one call at a time. It ends when it is dropped.
-        if let Ok(mut connection) = own.connection.try_lock() {
-            connection.take();
+        let Some(own) = self.own else { return };
+        // Nobody else has it: a process runs one call at a time. Whoever holds the place ends it already.
+        if let Ok(held) = Arc::clone(&own.connection).try_lock_owned() {
+            self.server.end_held(held);
         }
     }
 }
@@ -289,12 +296,13 @@ impl Server {
             deadline,
             span: McpSpan::untraced(),
         };
-        let mut unanswered = Unanswered(using.0.runs_one.then_some(&*using.0));
+        let own = using.0.runs_one.then_some(&using.0);
+        let mut unanswered = Unanswered { server: self, own };
         tell_sent(request.sent.as_deref());
         let since = Instant::now();
         let outcome = self.call(&connection, attempt, outgoing).await;
         match &outcome {
-            Ok(_) | Err(CallError::Server(_)) => unanswered.0 = None,
+            Ok(_) | Err(CallError::Server(_)) => unanswered.own = None,
             Err(CallError::Timeout(_)) => self.end_silent(&using.0, &connection, since),
             Err(_) => {}
         }
@@ -404,13 +412,38 @@ impl Server {
             return;
         }
         // Whoever holds it opens another, or has just found this one and ends it when it is silent again.
-        let Ok(mut place) = Arc::clone(&own.connection).try_lock_owned() else { return };
-        let Some(silent) = place.take_if(|open| Arc::ptr_eq(open, silent)) else { return };
+        let Ok(held) = Arc::clone(&own.connection).try_lock_owned() else { return };
+        if held.as_ref().is_some_and(|open| Arc::ptr_eq(open, silent)) {
+            self.end_held(held);
+        }
+    }
+
+    /// Ends a connection. No other is opened in its place before its process has ended.
+    fn end_held(&self, mut held: Held) {
+        let Some(ending) = held.take() else { return };
+        let is_process = matches!(self.entry.upstream, Upstream::Process(_));
+        // What is not waited for ends when it is dropped. Outside of the runtime nothing can be.
+        if !is_process || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
         let time = self.surroundings.tuning.leave * 4;
         self.surroundings.tasks.spawn(async move {
-            silent.shut_down(time).await;
-            drop(place);
+            ending.shut_down(time).await;
+            drop(held);
         });
+    }
+
+    /// Returns the open connection of a host, or else its place, once the process of the one before has ended.
+    async fn open_or_held(&self, own: &Own) -> Result<Arc<Connection>, Held> {
+        loop {
+            let held = Arc::clone(&own.connection).lock_owned().await;
+            match &*held {
+                None => return Err(held),
+                Some(open) if !open.has_ended() => return Ok(Arc::clone(open)),
+                // What has closed its output may still run.
+                Some(_) => self.end_held(held),
+            }
+        }
     }
 
     /// Returns the open connection of a host, which it opens if need be.
@@ -419,36 +452,40 @@ impl Server {
         own: &Own,
         deadline: Instant,
     ) -> Result<Arc<Connection>, RequestError> {
-        let mut connection = own.connection.lock().await;
-        if let Some(open) = connection.as_ref().filter(|open| !open.has_ended()) {
-            return Ok(Arc::clone(open));
-        }
         let opening = async {
-            if own.place.lock().is_none() {
-                let place = self.own.place().await;
-                *own.place.lock() = place;
-            }
-            let turn = self.spawn_turn().await;
-            let owner = Some(Arc::clone(&own.owner));
-            let opened = self.connect(own.capabilities.clone(), own.authorizer.clone(), owner);
-            let opened = start_in(turn, self.surroundings.tuning.spawn, opened).await;
-            opened.map_err(|error| match &own.authorizer {
-                Some(_) => self.refusal_to_connect(&error),
-                None => self.unavailable(&error.to_string(), false),
-            })
+            let mut held = match self.open_or_held(own).await {
+                Ok(open) => return Ok(open),
+                Err(held) => held,
+            };
+            let opened = Arc::new(self.open_own(own).await?);
+            *own.opened.lock() = Arc::downgrade(&opened);
+            *held = Some(Arc::clone(&opened));
+            Ok(opened)
         };
         let failed = |problem: &str| Err(self.unavailable(problem, false));
-        let opened = tokio::select! {
+        tokio::select! {
             biased;
             () = own.ended.cancelled() => failed("it was ended"),
             () = self.stopped() => failed("it was ended"),
-            () = tokio::time::sleep_until(deadline) => failed("it did not start in time"),
             opened = Box::pin(opening) => opened,
-        };
-        let opened = Arc::new(opened?);
-        *own.opened.lock() = Arc::downgrade(&opened);
-        *connection = Some(Arc::clone(&opened));
-        Ok(opened)
+            () = tokio::time::sleep_until(deadline) => failed("it did not start in time"),
+        }
+    }
+
+    /// Opens a connection of a host.
+    async fn open_own(&self, own: &Own) -> Result<Connection, RequestError> {
+        if own.place.lock().is_none() {
+            let place = self.own.place().await;
+            *own.place.lock() = place;
+        }
+        let turn = self.spawn_turn().await;
+        let owner = Some(Arc::clone(&own.owner));
+        let opened = self.connect(own.capabilities.clone(), own.authorizer.clone(), owner);
+        let opened = start_in(turn, self.surroundings.tuning.spawn, opened).await;
+        opened.map_err(|error| match &own.authorizer {
+            Some(_) => self.refusal_to_connect(&error),
+            None => self.unavailable(&error.to_string(), false),
+        })
     }
 
     /// Keeps a host's connection until it is silent for long, or the server ends.

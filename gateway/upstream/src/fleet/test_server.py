@@ -64,6 +64,8 @@ def misbehave(tool: str, number: str, params: dict[str, Any]) -> None:
             for _ in range(arguments["mebibytes"]):
                 sys.stdout.write("x" * (1 << 20))
             write('"}}')
+        case "mute":
+            os.close(1)
         case "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
         case "flood":

@@ -1,5 +1,7 @@
 //! Servers that have a process for each principal.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 /// Returns a fleet of one server with so many processes at most, all of them any principal's.
@@ -160,6 +162,77 @@ async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
     assert!(matches!(stopped, Err(RequestError::Timeout { .. })), "{stopped:?}");
     assert_ne!(process_of(&fleet, "acme/ann").await, anns);
     assert!(!runs(&anns));
+    fleet.close().await;
+}
+
+/// Returns a fleet as `for_each` does, and the most processes of principals that ran at the start of one.
+fn watched_for_each(processes: usize) -> (Fleet, Arc<AtomicUsize>) {
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&most);
+    let started = Mutex::new(Vec::new());
+    let watching = Processes::default().with_start(move |process| {
+        if process.principal.is_some() {
+            let mut started = started.lock();
+            started.push(json!(process.id));
+            seen.fetch_max(started.iter().filter(|pid| runs(pid)).count(), Ordering::Relaxed);
+        }
+    });
+    let mut server = entry("a");
+    let far = LONG * 100_000;
+    let of = PerUser { processes, of_principal: processes, idle: far, homes: None };
+    let times = Limits { call_timeout: far, call_timeout_max: far, ..server.limits };
+    server.limits = Limits { start: Start::PerUser(of), ..times };
+    // A process ends by itself once its input does.
+    let tuning = Tuning { leave: LONG, ..tuning() };
+    (Fleet::start_watched(vec![server], tuning, None, watching, Eras::default()), most)
+}
+
+fn asking(name: &str, principal: &str) -> Request {
+    let capabilities = json!({"elicitation": {}});
+    let asker = Asker { host: "h".to_owned(), capabilities, questions: mpsc::channel(1).0 };
+    Request { asker: Some(asker), ..tool_with(name, &json!({}), principal) }
+}
+
+#[tokio::test]
+async fn a_process_whose_call_was_given_up_has_ended_before_another_starts() {
+    let (fleet, most) = watched_for_each(1);
+    let sent = Arc::new(AtomicBool::new(false));
+    let request = Request { sent: Some(Arc::clone(&sent)), ..asking("hold", "acme/ann") };
+    let mut held = Box::pin(fleet.request("a", request, later()));
+    let is_sent = async {
+        while !sent.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        outcome = &mut held => panic!("{outcome:?}"),
+        () = is_sent => {}
+    }
+    drop(held);
+    fleet.request("a", asking("state", "acme/ann"), later()).await.expect("an answer");
+    assert_eq!(most.load(Ordering::Relaxed), 1);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_closed_its_output_has_ended_before_another_starts() {
+    let (fleet, most) = watched_for_each(1);
+    until(&fleet, "a", |status| status.state == ServerState::Idle).await;
+    let anns = process_of(&fleet, "acme/ann").await;
+    let far = Instant::now() + LONG * 100_000;
+    let mut muting = Box::pin(ask_as(&fleet, "acme/ann", "mute", far));
+    let lost = loop {
+        // It has some time to end by itself, which is over.
+        leap(Duration::from_secs(1));
+        tokio::select! {
+            biased;
+            lost = &mut muting => break lost,
+            () = settle() => {}
+        }
+    };
+    assert!(matches!(lost, Err(RequestError::Unavailable { .. })), "{lost:?}");
+    assert_ne!(process_of(&fleet, "acme/ann").await, anns);
+    assert_eq!(most.load(Ordering::Relaxed), 1);
     fleet.close().await;
 }
 
