@@ -294,7 +294,7 @@ impl Kept {
 }
 
 /// Returns the tenant of a principal's name, which is `TENANT/PRINCIPAL`. No tenant's name has a slash.
-fn tenant_of(principal: &str) -> &str {
+pub(crate) fn tenant_of(principal: &str) -> &str {
     principal.split_once('/').map_or("", |(tenant, _)| tenant)
 }
 

@@ -25,6 +25,7 @@ use super::turns::{Busy, Turn, Turns};
 use super::{Limits, PerUser, Request, RequestError, Start};
 use crate::connection::{CallError, Connection, ConnectionOwner, Outgoing};
 use crate::credentials::Authorizer;
+use crate::process::tenant_of;
 use crate::question::{Asker, Asking};
 use crate::target::Upstream;
 
@@ -100,6 +101,15 @@ struct Own {
 struct Usage {
     calls: usize,
     last: Instant,
+    /// True once it takes no more calls, and ends with the last.
+    is_leaving: bool,
+}
+
+/// Numbers of connections of tenants, and of their principals.
+#[derive(Default)]
+struct Shares<'c> {
+    tenants: HashMap<&'c str, usize>,
+    principals: HashMap<&'c str, usize>,
 }
 
 /// Use of a host's connection by a call.
@@ -166,34 +176,66 @@ impl OwnConnections {
     }
 
     /// Makes room for one more of a principal. Returns false if all are in use.
-    fn make_room(
-        connections: &mut HashMap<Key, Arc<Own>>,
-        principal: &str,
-        bounds: Bounds,
-    ) -> bool {
-        let mut shares: HashMap<&str, usize> = HashMap::new();
-        for own in connections.values() {
-            *shares.entry(&own.owner.principal).or_default() += 1;
-        }
+    fn make_room(&self, connections: &mut HashMap<Key, Arc<Own>>, principal: &str) -> bool {
+        let bounds = self.bounds;
+        let shares = Shares::of(connections);
         let running = connections.values().filter(|own| !own.is_waiting()).count();
-        let has_many = shares.get(principal).is_some_and(|share| *share >= bounds.of_principal);
+        let has_many = shares.of_principal(principal) >= bounds.of_principal;
         if !has_many && running < bounds.running && connections.len() < bounds.in_all {
             return true;
         }
         let idle = connections
             .iter()
             .filter(|(_, own)| own.is_idle() && (!has_many || own.owner.principal == principal));
-        // Whoever has most gives way before those who have few.
-        let oldest = idle.min_by_key(|(_, own)| {
-            let share = shares.get(&*own.owner.principal).copied();
-            (Reverse(share), own.usage.lock().last)
+        let leaving = shares.first(idle).or_else(|| {
+            // Without a place of its own, one more would run until the other has ended.
+            if has_many || self.places.is_none() {
+                return None;
+            }
+            // What is taken from a tenant leaves it no fewer than the other has then.
+            let enough = shares.of_tenant(principal) + 1;
+            let larger = connections.iter().filter(|(_, own)| {
+                shares.of_tenant(&own.owner.principal) > enough && !own.runs_tasks()
+            });
+            shares.first(larger)
         });
-        let oldest = oldest.map(|(key, _)| key.clone());
-        let ended = oldest.and_then(|key| connections.remove(&key));
-        if let Some(ended) = &ended {
-            ended.ended.cancel();
+        let leaving = leaving.and_then(|key| connections.remove(&key));
+        if let Some(own) = &leaving {
+            own.end_after_calls();
         }
-        ended.is_some()
+        leaving.is_some()
+    }
+}
+
+impl<'c> Shares<'c> {
+    fn of(connections: &'c HashMap<Key, Arc<Own>>) -> Self {
+        let mut shares = Self::default();
+        for own in connections.values() {
+            let principal = &*own.owner.principal;
+            *shares.principals.entry(principal).or_default() += 1;
+            *shares.tenants.entry(tenant_of(principal)).or_default() += 1;
+        }
+        shares
+    }
+
+    fn of_principal(&self, principal: &str) -> usize {
+        self.principals.get(principal).copied().unwrap_or_default()
+    }
+
+    /// Returns the share of a principal's tenant.
+    fn of_tenant(&self, principal: &str) -> usize {
+        self.tenants.get(tenant_of(principal)).copied().unwrap_or_default()
+    }
+
+    /// Returns which of some connections gives way first: of the tenant that has most, and there of the principal who has most, the
+    /// one that was used least lately.
+    fn first<'a>(&self, some: impl Iterator<Item = (&'a Key, &'a Arc<Own>)>) -> Option<Key> {
+        let first = some.min_by_key(|(_, own)| {
+            let principal = &*own.owner.principal;
+            let shares = (self.of_tenant(principal), self.of_principal(principal));
+            (Reverse(shares), own.usage.lock().last)
+        });
+        first.map(|(key, _)| key.clone())
     }
 }
 
@@ -211,6 +253,15 @@ impl Own {
     /// Returns whether its process runs a task behind the answer of the call that began it.
     fn runs_tasks(&self) -> bool {
         self.opened.lock().upgrade().is_some_and(|connection| connection.runs_tasks())
+    }
+
+    /// Ends it once its calls have. It must be open to no more of them.
+    fn end_after_calls(&self) {
+        let mut usage = self.usage.lock();
+        usage.is_leaving = true;
+        if usage.calls == 0 {
+            self.ended.cancel();
+        }
     }
 
     fn tells_of_roots(&self) -> bool {
@@ -248,6 +299,9 @@ impl Drop for Using {
         let mut usage = self.0.usage.lock();
         usage.calls -= 1;
         usage.last = Instant::now();
+        if usage.is_leaving && usage.calls == 0 {
+            self.0.ended.cancel();
+        }
     }
 }
 
@@ -276,8 +330,10 @@ impl Server {
         let attempt = self.attempt_by(circuit)?;
         let connection = match self.own_connection(&using.0, deadline).await {
             Ok(connection) => connection,
-            // The server is there.
-            Err(refusal @ RequestError::Credential { .. }) => return Err(refusal),
+            // The server is there, or has not been asked.
+            Err(refusal @ (RequestError::Credential { .. } | RequestError::Busy { .. })) => {
+                return Err(refusal);
+            }
             Err(error) => {
                 attempt.failed();
                 return Err(error);
@@ -368,7 +424,7 @@ impl Server {
             }
             key.1 += 1;
         }
-        if !OwnConnections::make_room(&mut connections, principal, self.own.bounds) {
+        if !self.own.make_room(&mut connections, principal) {
             return None;
         }
         let runs_one = asker.is_some() && matches!(self.entry.upstream, Upstream::Process(_));
@@ -392,7 +448,7 @@ impl Server {
             opened: Mutex::default(),
             has_new_roots: AtomicBool::new(false),
             telling: tokio::sync::Mutex::default(),
-            usage: Mutex::new(Usage { calls: 0, last: Instant::now() }),
+            usage: Mutex::new(Usage { calls: 0, last: Instant::now(), is_leaving: false }),
             ended: CancellationToken::new(),
         });
         let using = Using::of(&own);
@@ -475,7 +531,9 @@ impl Server {
     /// Opens a connection of a host.
     async fn open_own(&self, own: &Own) -> Result<Connection, RequestError> {
         if own.place.lock().is_none() {
-            let place = self.own.place().await;
+            let longest = self.entry.limits.call_timeout;
+            let place = tokio::time::timeout(longest, self.own.place()).await;
+            let place = place.map_err(|_late| RequestError::Busy { retry_after: RETRY_AFTER })?;
             *own.place.lock() = place;
         }
         let turn = self.spawn_turn().await;

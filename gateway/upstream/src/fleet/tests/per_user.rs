@@ -165,6 +165,82 @@ async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
     fleet.close().await;
 }
 
+/// Has a principal's process run a call until the returned task is aborted.
+async fn hold(fleet: &Fleet, principal: &str) -> tokio::task::JoinHandle<()> {
+    let sent = Arc::new(AtomicBool::new(false));
+    let request = tool_with("hold", &json!({}), principal);
+    let request = Request { sent: Some(Arc::clone(&sent)), ..request };
+    let fleet = fleet.clone();
+    let held = tokio::spawn(async move {
+        let _ended = fleet.request("a", request, later()).await;
+    });
+    let is_sent = async {
+        while !sent.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, is_sent).await.expect("a call that runs");
+    held
+}
+
+#[tokio::test]
+async fn who_has_most_in_the_tenant_that_has_most_gives_way() {
+    let fleet = for_each(3, LONG * 10, tuning());
+    let others = process_of(&fleet, "other/eve").await;
+    let anns = process_of(&fleet, "acme/ann").await;
+    let bobs = process_of(&fleet, "acme/bob").await;
+    process_of(&fleet, "third/zoe").await;
+    assert!(runs(&others) && runs(&bobs), "each tenant has one");
+    assert!(!runs(&anns));
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_tenant_whose_calls_hold_every_place_leaves_one_to_another() {
+    let fleet = for_each(3, LONG * 10, tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    let first = hold(&fleet, "acme/ann").await;
+    let others = [hold(&fleet, "acme/bob").await, hold(&fleet, "acme/carl").await];
+    let refused = ask_as(&fleet, "acme/dora", "state", later()).await;
+    assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+    let mut eves = Box::pin(process_of(&fleet, "other/eve"));
+    tokio::select! {
+        biased;
+        pid = &mut eves => panic!("{pid} has no place"),
+        () = settle() => {}
+    }
+    assert!(runs(&anns), "its call goes on");
+    first.abort();
+    let eves = eves.await;
+    assert!(!runs(&anns));
+    let eve = hold(&fleet, "other/eve").await;
+    let refused = ask_as(&fleet, "acme/ann", "state", later()).await;
+    assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+    assert_eq!(process_of(&fleet, "other/eve").await, eves);
+    for held in others.into_iter().chain([eve]) {
+        held.abort();
+    }
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn who_waits_for_a_place_in_vain_is_told_that_the_server_is_busy() {
+    let fleet = for_each(2, LONG * 10, tuning());
+    let held = [hold(&fleet, "acme/ann").await, hold(&fleet, "acme/bob").await];
+    let waiting = tokio::spawn({
+        let fleet = fleet.clone();
+        async move { ask_as(&fleet, "other/eve", "state", later() + LONG).await }
+    });
+    settle().await;
+    leap(LONG);
+    let refused = waiting.await.expect("an end");
+    assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+    for held in held {
+        held.abort();
+    }
+    fleet.close().await;
+}
+
 /// Returns a fleet as `for_each` does, and the most processes of principals that ran at the start of one.
 fn watched_for_each(processes: usize) -> (Fleet, Arc<AtomicUsize>) {
     let most = Arc::new(AtomicUsize::new(0));
