@@ -14,12 +14,12 @@ pub enum UpstreamError {
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The home folder of a process could not be made.
-    #[error("no home folder can be made in {}: {source}", folder.display())]
+    /// The home folder of a process could not be made, or is not its user's alone.
+    #[error("its home folder {} can't be used: {source}", folder.display())]
     Home {
-        /// Folder that it was to be made in.
+        /// The folder.
         folder: std::path::PathBuf,
-        /// Error of the operating system.
+        /// Problem. It does not name the folder.
         source: std::io::Error,
     },
     /// The client for HTTP could not be made.
