@@ -176,7 +176,7 @@ fn missing(gateway: &Gateway, caller: &Caller) -> Vec<String> {
     let servers = gateway.servers_of(&caller.tenant);
     let absent = servers.iter().filter(|status| gateway.fleet().listing(&status.name).is_none());
     let told = |status: &ServerStatus| {
-        let problem = status.problem.as_deref().and_then(|problem| problem.lines().next());
+        let problem = status.told_problem.as_deref().and_then(|problem| problem.lines().next());
         let problem: String = problem.unwrap_or_default().chars().take(PROBLEM_MAX).collect();
         let colon = if problem.is_empty() { "" } else { ": " };
         format!("{} ({}{colon}{problem})", status.name, state_name(status.state))

@@ -1072,7 +1072,7 @@ fn approval_options(tenant: &str, own: &str, endpoint: Option<&str>) -> String {
 
 /// Returns why a server that has listed no tools can't be called.
 fn absent(status: &ServerStatus) -> String {
-    let problem = status.problem.as_deref().and_then(|problem| problem.lines().next());
+    let problem = status.told_problem.as_deref().and_then(|problem| problem.lines().next());
     let problem = problem.map(|problem| format!(": {problem}")).unwrap_or_default();
     let ServerStatus { name, state, .. } = status;
     format!("{name} is not there ({}){problem}. The call did not run.", state_name(*state))

@@ -72,3 +72,13 @@ pub enum UpstreamError {
         limit: &'static str,
     },
 }
+
+impl UpstreamError {
+    /// Returns the error for a caller of the gateway, who is told no path of a home folder.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Home { source, .. } => format!("its home folder can't be used: {source}"),
+            error => error.to_string(),
+        }
+    }
+}

@@ -30,6 +30,7 @@ mod homes;
 mod http_tests;
 mod own;
 mod principals;
+mod problem;
 mod put_off;
 mod server;
 mod spawning;
@@ -181,6 +182,8 @@ pub struct ServerStatus {
     pub restarts: u64,
     /// Problem that it has or had last; `None` once it is ready.
     pub problem: Option<String>,
+    /// The same problem for callers, who are told no path of a home folder.
+    pub told_problem: Option<String>,
     /// Time that its last start took; `None` before it was ready.
     pub started_in: Option<Duration>,
     /// Problems of definitions that its last list was taken without.

@@ -25,6 +25,7 @@ use super::turns::{Busy, Turn, Turns};
 use super::{Limits, PerUser, Request, RequestError, Start};
 use crate::connection::{CallError, Connection, ConnectionOwner, Outgoing};
 use crate::credentials::Authorizer;
+use crate::error::UpstreamError;
 use crate::process::tenant_of;
 use crate::question::{Asker, Asking};
 use crate::target::Upstream;
@@ -542,7 +543,14 @@ impl Server {
         let opened = start_in(turn, self.surroundings.tuning.spawn, opened).await;
         opened.map_err(|error| match &own.authorizer {
             Some(_) => self.refusal_to_connect(&error),
-            None => self.unavailable(&error.to_string(), false),
+            None => {
+                if matches!(error, UpstreamError::Home { .. }) {
+                    let ConnectionOwner { principal, .. } = &*own.owner;
+                    let server = &self.entry.name;
+                    tracing::warn!(server, principal, %error, "a caller's process can't start");
+                }
+                self.unavailable(&error.told(), false)
+            }
         })
     }
 

@@ -17,6 +17,7 @@ use super::circuit::{Attempt, Circuit};
 use super::homes;
 use super::own::{OwnConnections, Owned};
 use super::principals::Principals;
+use super::problem::Problem;
 use super::put_off::{self, KeptList, KeptLists};
 use super::spawning::start_in;
 use super::traced;
@@ -74,7 +75,7 @@ pub(super) struct Server {
 struct Live {
     state: ServerState,
     since: SystemTime,
-    problem: Option<String>,
+    problem: Option<Problem>,
     protocol: Option<String>,
     /// Transport of the last connection, or the likely one before it.
     transport: &'static str,
@@ -99,7 +100,7 @@ enum End {
     Idle,
     Restart,
     Login,
-    Lost(String),
+    Lost(Problem),
 }
 
 impl Server {
@@ -115,7 +116,7 @@ impl Server {
                 None => ServerState::Starting,
             },
             since: SystemTime::now(),
-            problem: entry.waits_for.clone(),
+            problem: entry.waits_for.clone().map(Problem::from),
             protocol: None,
             transport: match entry.upstream {
                 Upstream::Process(_) => "stdio",
@@ -170,7 +171,8 @@ impl Server {
             transport: live.transport,
             protocol: live.protocol.clone(),
             restarts: live.starts.saturating_sub(1),
-            problem: live.problem.clone(),
+            problem: live.problem.as_ref().map(|problem| problem.shown.clone()),
+            told_problem: live.problem.as_ref().map(|problem| problem.told.clone()),
             started_in: live.started_in,
             findings: live
                 .listing
@@ -356,7 +358,10 @@ impl Server {
             }
             state => Err(RequestError::Unavailable {
                 state,
-                problem: live.problem.clone().unwrap_or_else(|| "it was ended".to_owned()),
+                problem: live
+                    .problem
+                    .as_ref()
+                    .map_or_else(|| "it was ended".to_owned(), |problem| problem.told.clone()),
                 may_have_run: false,
             }),
         }
@@ -406,7 +411,7 @@ impl Server {
                     }
                 }
                 End::Login => {
-                    let problem = Some(self.login_problem());
+                    let problem = Some(self.login_problem().into());
                     self.move_to(ServerState::NeedsLogin, |live| live.problem = problem);
                     if !self.rests(None).await {
                         break;
@@ -517,9 +522,11 @@ impl Server {
             }
             UpstreamError::Handshake { said: ref none, .. } if is_process && none.is_empty() => {
                 let name = &self.entry.name;
-                End::Lost(format!("{error}; `toolgate gateway logs {name}` shows what it writes"))
+                let problem =
+                    format!("{error}; `toolgate gateway logs {name}` shows what it writes");
+                End::Lost(problem.into())
             }
-            error => End::Lost(error.to_string()),
+            error => End::Lost(Problem::from(&error)),
         }
     }
 
@@ -541,7 +548,8 @@ impl Server {
         let done = self.unless_ended(tokio::time::timeout_at(until, part)).await?;
         done.map_err(|_late| {
             let seconds = self.entry.limits.start_timeout.as_secs_f64();
-            End::Lost(format!("it did not start within {seconds} s{}", self.stderr.said()))
+            let said = self.stderr.said();
+            End::Lost(format!("it did not start within {seconds} s{said}").into())
         })
     }
 
@@ -667,9 +675,9 @@ impl Server {
             () = self.restart.notified() => End::Restart,
             () = self.login.notified() => End::Login,
             () = connection.until_ended() => {
-                End::Lost(format!("it closed the connection{}", self.stderr.said()))
+                End::Lost(format!("it closed the connection{}", self.stderr.said()).into())
             }
-            problem = self.probe(connection) => End::Lost(problem),
+            problem = self.probe(connection) => End::Lost(problem.into()),
             () = self.follow(connection) => End::Restart,
             () = self.follow_resources(connection) => End::Restart,
         }

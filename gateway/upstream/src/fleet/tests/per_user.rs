@@ -324,3 +324,24 @@ async fn failures_of_one_principals_process_cost_nobody_else_anything() {
     process_of(&fleet, "acme/bob").await;
     fleet.close().await;
 }
+
+#[tokio::test]
+async fn a_caller_is_told_no_path_of_a_home_folder() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut server = entry("a");
+    let homes = Some(file.path().to_owned());
+    let of = PerUser { processes: 1, of_principal: 1, idle: LONG * 10, homes };
+    server.limits.start = Start::PerUser(of);
+    let fleet = Fleet::start_tuned(vec![server], tuning(), None);
+    until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
+    let path = file.path().to_str().expect("a path");
+    let ServerStatus { problem, told_problem, .. } = fleet.status().remove(0);
+    let problem = problem.expect("a problem");
+    assert!(problem.contains(path) && problem.contains("Not a directory"), "{problem}");
+    let refused = ask_as(&fleet, "acme/ann", "state", later()).await.expect_err("no process");
+    for told in [told_problem.expect("a problem"), refused.to_string()] {
+        assert!(told.contains("home folder") && told.contains("Not a directory"), "{told}");
+        assert!(!told.contains(path), "{told}");
+    }
+    fleet.close().await;
+}
