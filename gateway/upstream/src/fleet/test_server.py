@@ -39,6 +39,12 @@ def write(line: str) -> None:
     sys.stdout.flush()
 
 
+def say(line: str) -> None:
+    """Writes a line to standard error at once."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
 def answer(number: str, result: str) -> None:
     """Answers a request."""
     write(f'{{"jsonrpc":"2.0","id":{number},"result":{result}}}')
@@ -66,6 +72,9 @@ def misbehave(tool: str, number: str, params: dict[str, Any]) -> None:
             write('"}}')
         case "mute":
             os.close(1)
+        case "hang":
+            seen["hangs"] = 1
+            say("it hangs")
         case "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
         case "flood":
@@ -74,8 +83,10 @@ def misbehave(tool: str, number: str, params: dict[str, Any]) -> None:
             sys.stderr.write("the end\n")
             sys.stderr.flush()
             answer(number, "{}")
-        case "nap":
-            time.sleep(arguments["seconds"])
+        case "wait":
+            say("it waits")
+            while not os.path.exists(arguments["file"]):
+                time.sleep(0.001)
             answer(number, "{}")
         case "tick":
             while True:
@@ -173,16 +184,14 @@ def serve(request: dict[str, Any]) -> None:
                 answer(number, DISCOVERY)
                 return
             held.append(number)
-            sys.stderr.write("it is asked\n")
-            sys.stderr.flush()
+            say("it is asked")
         case "tools/list":
             seen["lists"] += 1
             tool = '{{"name":"t{}", "inputSchema":{{"type":"object"}},"x":1.0}}'
             listed = ",".join(tool.format(place) for place in range(seen["tools"]))
             answer(number, f'{{"tools":[{listed}]}}')
         case "ping":
-            sys.stderr.write("it is pinged\n")
-            sys.stderr.flush()
+            say("it is pinged")
             answer(number, "{}")
         case "tools/call":
             call(number, params)
@@ -199,4 +208,8 @@ if __name__ == "__main__":
     if os.environ.get("FAIL"):
         sys.exit("it fails on purpose")
     for line in sys.stdin:
-        serve(json.loads(line))
+        request = json.loads(line)
+        if "hangs" in seen:
+            say(f"it ignores {request['method']}")
+        else:
+            serve(request)

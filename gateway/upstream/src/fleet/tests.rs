@@ -129,6 +129,60 @@ async fn settle() {
     }
 }
 
+/// Has a call go on until something has happened.
+async fn meanwhile<T: std::fmt::Debug>(
+    call: &mut (impl Future<Output = T> + Unpin),
+    happening: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        outcome = call => panic!("{outcome:?}"),
+        () = happening => {}
+    }
+}
+
+/// Waits until processes of the server `a` have written a text to standard error so many times.
+async fn until_said(fleet: &Fleet, text: &str, times: usize) {
+    let waiting = async {
+        while fleet.logs("a", None).expect("logs").matches(text).count() < times {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("a line");
+}
+
+/// Has a server hang in a call, whose time is over then.
+async fn hang(call: impl Future<Output = Result<Value, RequestError>>, fleet: &Fleet) {
+    let mut call = Box::pin(call);
+    meanwhile(&mut call, until_said(fleet, "it hangs", 1)).await;
+    meanwhile(&mut call, settle()).await;
+    leap(LONG);
+    let error = call.await.expect_err("an error");
+    assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
+}
+
+async fn until_gone(pid: &Value) {
+    let waiting = async {
+        while runs(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("the process ends");
+}
+
+/// Waits until a process is stopped by a signal.
+async fn until_stopped(pid: &Value) {
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    let waiting = async {
+        while !is_stopped() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("a stopped process");
+}
+
 /// Returns whether a process runs. One that nobody has reaped yet has ended.
 fn runs(pid: &Value) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -247,49 +301,48 @@ async fn a_thousand_calls_through_kills_all_end() {
 
 #[tokio::test]
 async fn a_stopped_process_times_out_and_costs_others_nothing() {
-    let mut stopped = entry("a");
-    stopped.limits.call_timeout = Duration::from_secs(5);
-    let fleet = fleet(vec![stopped, entry("b")]);
+    // It has to be killed.
+    let quick = Tuning { leave: Duration::from_millis(1), ..tuning() };
+    let fleet = Fleet::start_tuned(vec![entry("a"), entry("b")], quick, None);
     until(&fleet, "a", is_ready).await;
     let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
     ask(&fleet, "b", "echo").await.expect("an answer");
-    let error = ask(&fleet, "a", "stop").await.expect_err("an error");
+    let mut stopped = Box::pin(ask(&fleet, "a", "stop"));
+    meanwhile(&mut stopped, until_stopped(&pid)).await;
+    meanwhile(&mut stopped, settle()).await;
+    leap(LONG);
+    let error = stopped.await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
-    let deadline = Instant::now() + Duration::from_millis(50);
-    let error = fleet.request("a", tool("echo"), deadline).await.expect_err("an error");
+    let second = Duration::from_secs(1);
+    let mut late = Box::pin(fleet.request("a", tool("echo"), Instant::now() + second));
+    meanwhile(&mut late, settle()).await;
+    leap(second);
+    let error = late.await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { after } if after < LONG), "{error:?}");
     ask(&fleet, "b", "echo").await.expect("an answer");
     assert!(fleet.restart("a"));
     until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
-    assert!(!runs(&pid));
+    until_gone(&pid).await;
     fleet.close().await;
 }
 
 #[tokio::test]
 async fn a_silent_server_is_probed_and_replaced() {
-    let quick = Tuning {
-        silence: Duration::from_millis(50),
-        probe: Duration::from_millis(300),
-        ..tuning()
-    };
-    let mut stopping = entry("a");
-    stopping.limits.call_timeout = Duration::from_millis(500);
-    let fleet = Fleet::start_tuned(vec![stopping], quick, None);
+    let fleet = Fleet::start_tuned(vec![entry("a")], Tuning { leave: LONG, ..tuning() }, None);
     until(&fleet, "a", is_ready).await;
-    let _timeout = ask(&fleet, "a", "stop").await.expect_err("an error");
-    until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
+    // It is silent for as long as well.
+    hang(ask(&fleet, "a", "hang"), &fleet).await;
+    until_said(&fleet, "it ignores ping", 1).await;
+    settle().await;
+    leap(LONG);
+    until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
     fleet.close().await;
 }
 
 #[tokio::test]
 async fn a_server_that_answers_nothing_is_replaced_though_calls_wait() {
-    let quick =
-        Tuning { silence: Duration::from_millis(20), probe: Duration::from_millis(20), ..tuning() };
-    let mut wedged = entry("a");
-    wedged.limits.call_timeout = Duration::from_millis(200);
-    let fleet = Fleet::start_tuned(vec![wedged], quick, None);
+    let fleet = Fleet::start_tuned(vec![entry("a")], Tuning { leave: LONG, ..tuning() }, None);
     until(&fleet, "a", is_ready).await;
-    let _timeout = ask(&fleet, "a", "stop").await.expect_err("an error");
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..8 {
         let fleet = fleet.clone();
@@ -300,40 +353,54 @@ async fn a_server_that_answers_nothing_is_replaced_though_calls_wait() {
             }
         });
     }
-    until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
+    hang(ask(&fleet, "a", "hang"), &fleet).await;
+    // Others that waited for their turn are there.
+    until_said(&fleet, "it ignores tools/call", 1).await;
+    until_said(&fleet, "it ignores ping", 1).await;
+    settle().await;
+    leap(LONG);
+    until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
     calls.shutdown().await;
-    // On a busy machine it may be late for a probe as well.
-    let answered = async {
-        while ask(&fleet, "a", "echo").await.is_err() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(LONG, answered).await.expect("an answer");
+    ask(&fleet, "a", "echo").await.expect("an answer");
     fleet.close().await;
 }
 
 #[tokio::test]
 async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
-    let quick =
-        Tuning { silence: Duration::from_millis(20), probe: Duration::from_secs(5), ..tuning() };
-    let fleet = Fleet::start_tuned(vec![entry("a")], quick, None);
+    let mut busy = entry("a");
+    busy.limits.call_timeout = LONG * 100;
+    busy.limits.call_timeout_max = LONG * 100;
+    let far = later() + LONG * 100;
+    let times = tuning();
+    let fleet = Fleet::start_tuned(vec![busy], times, None);
     until(&fleet, "a", is_ready).await;
     // It answers while the call waits.
-    let mut hold = Box::pin(fleet.request("a", tool("hold"), later()));
-    let pinged = async {
-        while fleet.logs("a", None).expect("logs").matches("it is pinged").count() < 3 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        outcome = &mut hold => panic!("{outcome:?}"),
-        () = pinged => {}
+    let mut hold = Box::pin(fleet.request("a", tool("hold"), far));
+    for pings in 1..=3 {
+        // What it answers before was heard by then.
+        let answered = async {
+            ask(&fleet, "a", "state").await.expect("an answer");
+            settle().await;
+        };
+        meanwhile(&mut hold, answered).await;
+        leap(times.silence);
+        meanwhile(&mut hold, until_said(&fleet, "it is pinged", pings)).await;
     }
     ask(&fleet, "a", "release").await.expect("an answer");
     hold.await.expect("an answer");
     // It does one thing at a time, so that no probe is answered before the call.
-    let nap = tool_with("nap", &json!({"seconds": 6}), "someone");
-    fleet.request("a", nap, later()).await.expect("an answer");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("go");
+    let waiting = tool_with("wait", &json!({"file": file}), "someone");
+    let mut waiting = Box::pin(fleet.request("a", waiting, far));
+    meanwhile(&mut waiting, until_said(&fleet, "it waits", 1)).await;
+    for time in [times.silence, times.probe, times.probe] {
+        meanwhile(&mut waiting, settle()).await;
+        leap(time);
+    }
+    meanwhile(&mut waiting, settle()).await;
+    std::fs::write(file, "").expect("a file");
+    waiting.await.expect("an answer");
     assert_eq!(fleet.status()[0].restarts, 0);
     fleet.close().await;
 }
@@ -508,16 +575,28 @@ async fn a_connection_alone_tells_changes_and_its_end() {
 #[tokio::test]
 async fn progress_gives_a_call_more_time_up_to_its_maximum() {
     let mut patient = entry("a");
-    patient.limits.call_timeout = Duration::from_secs(3);
-    patient.limits.call_timeout_max = Duration::from_secs(6);
+    patient.limits.call_timeout_max = LONG * 3;
     let fleet = fleet(vec![patient]);
     until(&fleet, "a", is_ready).await;
-    let began = Instant::now();
-    let arguments = json!({"pause": 0.05});
-    let ticking = fleet.request("a", tool_with("tick", &arguments, "someone"), later());
-    let error = ticking.await.expect_err("an error");
+    // What it tells while the clock is moved is dropped.
+    let (sender, mut told) = mpsc::channel(1);
+    let ticking = tool_with("tick", &json!({"pause": 0.001}), "someone");
+    let ticking = Request { progress: Some(sender), ..ticking };
+    let mut ticking = Box::pin(fleet.request("a", ticking, later() + LONG * 10));
+    let mut leaps = 0;
+    let error = loop {
+        tokio::select! {
+            biased;
+            outcome = &mut ticking => break outcome.expect_err("an error"),
+            note = told.recv() => {
+                note.expect("a note");
+                leaps += 1;
+                leap(LONG * 3 / 4);
+            }
+        }
+    };
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
-    assert!(began.elapsed() >= Duration::from_secs(6), "{:?}", began.elapsed());
+    assert!((4..8).contains(&leaps), "it had its longest time, and no more: {leaps}");
     assert!(fleet.restart("a"));
     fleet.close().await;
 }

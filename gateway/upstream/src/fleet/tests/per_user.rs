@@ -31,15 +31,6 @@ async fn process_of(fleet: &Fleet, principal: &str) -> Value {
     ask_as(fleet, principal, "state", later()).await.expect("an answer")["pid"].clone()
 }
 
-async fn until_gone(pid: &Value) {
-    let waiting = async {
-        while runs(pid) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(LONG, waiting).await.expect("the process ends");
-}
-
 #[tokio::test]
 async fn each_principal_has_a_process_that_nobody_else_uses() {
     let fleet = for_each(8, LONG * 10, tuning());
@@ -154,12 +145,9 @@ async fn a_process_is_not_silent_while_its_task_runs() {
 
 #[tokio::test]
 async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
-    let mut server = entry("a");
-    server.limits.call_timeout = Duration::from_secs(5);
-    let fleet = for_each_of(server, 8, LONG * 10, tuning());
+    let fleet = for_each(8, LONG * 10, Tuning { leave: LONG, ..tuning() });
     let anns = process_of(&fleet, "acme/ann").await;
-    let stopped = ask_as(&fleet, "acme/ann", "stop", later()).await;
-    assert!(matches!(stopped, Err(RequestError::Timeout { .. })), "{stopped:?}");
+    hang(ask_as(&fleet, "acme/ann", "hang", later() + LONG), &fleet).await;
     assert_ne!(process_of(&fleet, "acme/ann").await, anns);
     assert!(!runs(&anns));
     fleet.close().await;
