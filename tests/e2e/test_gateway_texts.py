@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gateway_process import GatewayProcess, Json, answer_of, message
+from gateway_process import GatewayProcess, Json, answer_of, message, plain_server
 from test_gateway_lists import Session
 from test_quarantine import HARMLESS, POISON
 from toolgate_command import run
@@ -269,3 +270,21 @@ def test_results_of_a_server_that_is_not_trusted_say_so(
         gateway.reload(trusted, "was read again")
         [said] = gateway.call("call_tool", {"name": "sea__moon", "arguments": {}})["content"]
         assert said["text"] == "moon ran"
+
+
+def test_what_is_read_on_of_such_a_result_says_so_too(binary: Path, tmp_path: Path) -> None:
+    marked = "[gateway]\nmark_results = true\n" + plain_server("sea", trust="untrusted")
+    with GatewayProcess(binary, tmp_path, marked) as gateway:
+        for face, tool in [("/mcp", "call_tool"), ("/mcp/all", "sea__list_lines")]:
+            arguments: Json = {"count": 4_000}
+            if tool == "call_tool":
+                arguments = {"name": "sea__list_lines", "arguments": arguments}
+            cut = gateway.call(tool, arguments, face)["content"][1]["text"]
+            found = re.search(r"read_result handle=(\S+) offset=(\d+)", cut)
+            assert found, cut
+            arguments = {"handle": found[1], "offset": int(found[2])}
+            mark, said = gateway.call("read_result", arguments, face)["content"]
+            assert "from sea, a server that is not trusted" in mark["text"]
+            assert "\nline " in said["text"]
+        refused = gateway.call("read_result", {"handle": "r_none"})
+        assert "not trusted" not in json.dumps(refused)

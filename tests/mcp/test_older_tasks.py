@@ -210,6 +210,20 @@ def test_a_task_that_has_ended_unlocks_what_waits_for_its_tool(tmp_path: Path, l
         assert text_of(host.call("look", {})) == "look at once"
 
 
+def test_the_result_of_a_task_of_a_server_that_is_not_trusted_says_so(
+    tmp_path: Path, log: Path
+) -> None:
+    config = f'[gateway]\nmark_results = true\n{mine(log)}trust = "untrusted"\n'
+    with GatewayProcess(Path(TOOLGATE), tmp_path, config) as process:
+        for face, tool in FACES:
+            host = LegacyHost(process.url + face)
+            named = {"taskId": begin(host, tool)["taskId"]}
+            *mark, said = (item["text"] for item in host.request("tasks/result", named)["content"])
+            assert said == "dig as a task"
+            is_marked = any("from mine, a server that is not trusted" in text for text in mark)
+            assert is_marked == (face != OWN), mark
+
+
 def test_a_wish_for_a_task_is_the_servers_to_refuse(url: str) -> None:
     host = LegacyHost(url + OWN)
     call = {"name": "look", "arguments": {}, "task": {}}

@@ -371,7 +371,7 @@ async fn send(
     };
     let limit = gateway.claimed_limit(&server, &name).max(of.result_limit);
     gathered::rename_links(&server, &mut result);
-    cutting::cut(&mut result, limit, &of.caller.owner(), gateway.results());
+    cutting::cut(&mut result, limit, &server, &of.caller.owner(), gateway.results());
     if gateway.marks_results(&server) {
         mark(&mut result, &server);
     }
@@ -379,7 +379,7 @@ async fn send(
 }
 
 /// Puts a text before the contents of a result that says that they are no instructions.
-fn mark(result: &mut RawObject, server: &str) {
+pub(crate) fn mark(result: &mut RawObject, server: &str) {
     if result.get("content").is_none() {
         return;
     }

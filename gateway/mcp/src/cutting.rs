@@ -34,10 +34,16 @@ struct Item {
 /// Bytes of content that is no text, as far as a result may still have them.
 struct Left(usize);
 
-/// Cuts a result of `tools/call`: its texts, those of embedded resources among them, to `limit` bytes in all, its data to as many,
+/// Cuts a result of a server's `tools/call`: its texts, those of embedded resources among them, to `limit` bytes in all, its data to as many,
 /// and what else it has to a size of its own. The whole of the texts and data is kept for `read_result`. A result whose texts are
 /// cut has no `structuredContent`: half of one would be wrong, and hosts would show the whole in the texts' place.
-pub(crate) fn cut(result: &mut RawObject, limit: usize, owner: &Owner, results: &Results) {
+pub(crate) fn cut(
+    result: &mut RawObject,
+    limit: usize,
+    server: &str,
+    owner: &Owner,
+    results: &Results,
+) {
     let mut left = Left(OTHERS_MAX);
     leave_out_fields(result, &mut left);
     let mut items: Vec<Item> =
@@ -52,9 +58,9 @@ pub(crate) fn cut(result: &mut RawObject, limit: usize, owner: &Owner, results: 
     let is_long = whole.len() > limit;
     if is_long || data.len() > limit {
         let is_repeated = is_same(&whole, data);
-        let kept_data = if is_repeated { None } else { results.keep(owner, data) };
+        let kept_data = if is_repeated { None } else { results.keep(owner, server, data) };
         if is_long {
-            let Some(handle) = results.keep(owner, &whole) else { return };
+            let Some(handle) = results.keep(owner, server, &whole) else { return };
             let first = items.iter().position(|item| item.text.is_some()).unwrap_or_default();
             items.retain(|item| item.text.is_none());
             items.insert(first.min(items.len()), Item::told(&shown(&whole, limit, &handle)));
@@ -227,7 +233,7 @@ mod tests {
     fn cut_to(limit: usize, result: &str) -> (String, Results) {
         let results = Results::default();
         let mut result = RawObject::parse(result.to_owned()).expect("an object");
-        cut(&mut result, limit, &Caller::default().owner(), &results);
+        cut(&mut result, limit, "sea", &Caller::default().owner(), &results);
         (result.into_text(), results)
     }
 
@@ -238,7 +244,7 @@ mod tests {
 
     fn kept(results: &Results, shown: &str) -> Option<String> {
         let handle = shown.split("handle=").nth(1)?.split(' ').next()?;
-        Some(results.text(&Caller::default().owner(), handle)?.to_string())
+        Some(results.find(&Caller::default().owner(), handle)?.text.to_string())
     }
 
     #[test]

@@ -279,7 +279,11 @@ impl Face {
         if only.is_none() && method == older::RESULT {
             gathered::rename_links(&server, &mut result);
             let limit = self.result_limit(context);
-            cutting::cut(&mut result, limit, &caller.owner(), self.gateway.results());
+            let results = self.gateway.results();
+            cutting::cut(&mut result, limit, &server, &caller.owner(), results);
+        }
+        if only.is_none() && self.gateway.marks_results(&server) {
+            tasks::mark(&mut result, &server);
         }
         Ok(result)
     }

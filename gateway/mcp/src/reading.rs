@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
+use crate::calling::{self, text_result};
 use crate::gateway::Gateway;
+use crate::raw::RawObject;
+use crate::results::FoundResult;
 
 /// Most bytes of a piece.
 const PIECE: usize = 8 << 10;
@@ -11,7 +14,7 @@ const PIECE: usize = 8 << 10;
 /// Bytes before a find that are shown with it.
 const BEFORE_FIND: usize = 256;
 
-/// Answers `read_result`.
+/// Answers `read_result`. What a server said is marked as its results are.
 ///
 /// # Errors
 /// The problem, for the model.
@@ -19,20 +22,25 @@ pub(crate) fn read(
     gateway: &Gateway,
     caller: &Caller,
     arguments: &Map<String, Value>,
-) -> Result<String, String> {
+) -> Result<RawObject, String> {
     let handle = arguments.get("handle").and_then(Value::as_str).unwrap_or_default().trim();
-    let text = gateway.results().text(&caller.owner(), handle).ok_or_else(|| {
+    let found = gateway.results().find(&caller.owner(), handle).ok_or_else(|| {
         format!(
             "there is no result {handle:?}: results are kept for 10 minutes; call the tool again"
         )
     })?;
+    let FoundResult { server, text } = found;
     let offset = arguments.get("offset").and_then(Value::as_u64).unwrap_or(0);
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     if offset >= text.len() {
         return Err(format!("`offset` must be below {}, the length of the result", text.len()));
     }
     let find = arguments.get("find").and_then(Value::as_str).filter(|find| !find.is_empty());
-    piece(&text, offset, find)
+    let mut result = text_result(&piece(&text, offset, find)?);
+    if gateway.marks_results(&server) {
+        calling::mark(&mut result, &server);
+    }
+    Ok(result)
 }
 
 fn piece(text: &str, offset: usize, find: Option<&str>) -> Result<String, String> {

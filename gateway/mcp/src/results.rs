@@ -49,7 +49,15 @@ struct Kept {
 struct KeptResult {
     at: Instant,
     owner: Owner,
-    text: Arc<str>,
+    found: FoundResult,
+}
+
+/// Result that is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundResult {
+    /// Name of its server.
+    pub(crate) server: Arc<str>,
+    pub(crate) text: Arc<str>,
 }
 
 /// Results of one owner.
@@ -72,30 +80,31 @@ impl Results {
         handle.split_once(PLACE).map(|(_, place)| place)
     }
 
-    /// Keeps a text and returns its handle, which no one can guess; `None` if the system has no random numbers.
-    pub(crate) fn keep(&self, owner: &Owner, text: &str) -> Option<String> {
+    /// Keeps a text of a server and returns its handle, which no one can guess; `None` if the system has no random numbers.
+    pub(crate) fn keep(&self, owner: &Owner, server: &str, text: &str) -> Option<String> {
         let mut bytes = [0; HANDLE_BYTES];
         getrandom::fill(&mut bytes).ok()?;
         let handle = format!("r_{}", URL_SAFE_NO_PAD.encode(bytes));
         let mut kept = self.kept.lock();
-        kept.keep(&handle, owner, text);
+        let found = FoundResult { server: Arc::from(server), text: Arc::from(text) };
+        kept.keep(&handle, owner, found);
         kept.forget(BYTES_MAX, KEPT);
         Some(handle + &self.place)
     }
 
-    /// Returns the text behind a handle of this owner.
-    pub(crate) fn text(&self, owner: &Owner, handle: &str) -> Option<Arc<str>> {
+    /// Returns the result behind a handle of this owner.
+    pub(crate) fn find(&self, owner: &Owner, handle: &str) -> Option<FoundResult> {
         let handle = handle.split_once(PLACE).map_or(handle, |(name, _)| name);
         let mut kept = self.kept.lock();
         kept.forget(BYTES_MAX, KEPT);
         let result = kept.by_handle.get(handle)?;
-        (result.owner == *owner).then(|| Arc::clone(&result.text))
+        (result.owner == *owner).then(|| result.found.clone())
     }
 }
 
 impl Kept {
-    fn keep(&mut self, handle: &str, owner: &Owner, text: &str) {
-        let result = KeptResult { at: Instant::now(), owner: owner.clone(), text: Arc::from(text) };
+    fn keep(&mut self, handle: &str, owner: &Owner, found: FoundResult) {
+        let result = KeptResult { at: Instant::now(), owner: owner.clone(), found };
         let share = self.shares.entry(owner.clone()).or_default();
         share.order.push_back(handle.to_owned());
         share.bytes += result.bytes();
@@ -162,7 +171,7 @@ impl Kept {
 
 impl KeptResult {
     fn bytes(&self) -> usize {
-        self.text.len() + OVERHEAD
+        self.found.text.len() + OVERHEAD
     }
 }
 
@@ -177,25 +186,29 @@ mod tests {
         Caller { tenant: tenant.into(), principal: principal.into(), ..Caller::default() }.owner()
     }
 
+    fn text(results: &Results, owner: &Owner, handle: &str) -> Option<String> {
+        Some(results.find(owner, handle)?.text.to_string())
+    }
+
     #[test]
     fn a_result_is_its_principals() {
         let results = Results::default();
         let ann = owner("acme", "ann");
-        let handle = results.keep(&ann, "text").expect("a handle");
-        assert_eq!(results.text(&ann, &handle).as_deref(), Some("text"));
-        assert_eq!(results.text(&owner("acme", "bob"), &handle), None);
-        assert_eq!(results.text(&owner("other", "ann"), &handle), None);
-        assert_eq!(results.text(&ann, "r_other"), None);
+        let handle = results.keep(&ann, "sea", "text").expect("a handle");
+        assert_eq!(text(&results, &ann, &handle).as_deref(), Some("text"));
+        assert_eq!(text(&results, &owner("acme", "bob"), &handle), None);
+        assert_eq!(text(&results, &owner("other", "ann"), &handle), None);
+        assert_eq!(text(&results, &ann, "r_other"), None);
     }
 
     #[test]
     fn a_handle_says_where_its_result_is() {
         let results = Results::at(Some("place".to_owned()));
         let ann = owner("acme", "ann");
-        let handle = results.keep(&ann, "text").expect("a handle");
+        let handle = results.keep(&ann, "sea", "text").expect("a handle");
         assert_eq!(Results::place_of(&handle), Some("place"));
-        assert_eq!(results.text(&ann, &handle).as_deref(), Some("text"));
-        let alone = Results::default().keep(&ann, "text").expect("a handle");
+        assert_eq!(text(&results, &ann, &handle).as_deref(), Some("text"));
+        let alone = Results::default().keep(&ann, "sea", "text").expect("a handle");
         assert_eq!(Results::place_of(&alone), None);
     }
 
@@ -203,13 +216,13 @@ mod tests {
     fn the_oldest_results_leave_first() {
         let results = Results::default();
         let owner = owner("t", "p");
-        let first = results.keep(&owner, "12345").expect("a handle");
-        let second = results.keep(&owner, "67890").expect("a handle");
+        let first = results.keep(&owner, "sea", "12345").expect("a handle");
+        let second = results.keep(&owner, "sea", "67890").expect("a handle");
         results.kept.lock().forget(OVERHEAD + 7, KEPT);
-        assert_eq!(results.text(&owner, &first), None);
-        assert_eq!(results.text(&owner, &second).as_deref(), Some("67890"));
+        assert_eq!(text(&results, &owner, &first), None);
+        assert_eq!(text(&results, &owner, &second).as_deref(), Some("67890"));
         results.kept.lock().forget(OVERHEAD + 7, Duration::ZERO);
-        assert_eq!(results.text(&owner, &second), None);
+        assert_eq!(text(&results, &owner, &second), None);
         let kept = results.kept.lock();
         assert_eq!(kept.bytes, 0);
         assert!(kept.shares.is_empty() && kept.order.is_empty());
@@ -220,7 +233,8 @@ mod tests {
         let most = 4 * (OVERHEAD + 1_000);
         let mut kept = Kept::default();
         let mut keep = |handle: &str, owner: &Owner, text: &str| {
-            kept.keep(handle, owner, text);
+            let found = FoundResult { server: "sea".into(), text: text.into() };
+            kept.keep(handle, owner, found);
             kept.forget(most, KEPT);
             assert!(kept.bytes <= most);
             kept.by_handle.keys().cloned().collect::<HashSet<String>>()

@@ -181,6 +181,19 @@ pub(crate) async fn request(
     Ok(Answered { server, result })
 }
 
+/// Puts a text before the contents of a task's result that says that they are no instructions. The result is the answer, or a part
+/// of the task's state in 2026-07-28.
+pub(crate) fn mark(answer: &mut RawObject, server: &str) {
+    calling::mark(answer, server);
+    let result = answer.get("result").map(|result| RawObject::parse(result.to_owned()));
+    if let Some(Ok(mut result)) = result
+        && result.get("content").is_some()
+    {
+        calling::mark(&mut result, server);
+        answer.set_json("result", result.into_text());
+    }
+}
+
 /// Task that a request names.
 struct Task {
     server: String,
@@ -244,6 +257,29 @@ fn purpose(principal: &str) -> Purpose<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_result_of_a_task_is_marked_wherever_it_is() {
+        let marked = |answer: &'static str| {
+            let mut answer = RawObject::parse(answer).expect("an object");
+            mark(&mut answer, "sea");
+            serde_json::from_str::<Value>(&answer.into_text()).expect("JSON")
+        };
+        let says_so = |content: &Value| {
+            let text = content[0]["text"].as_str().unwrap_or_default();
+            text.contains("from sea, a server that is not trusted")
+        };
+        let older = marked(r#"{"content":[{"type":"text","text":"a"}],"result":1}"#);
+        assert!(says_so(&older["content"]) && older["content"][1]["text"] == "a", "{older}");
+        assert_eq!(older["result"], 1);
+        let state = r#"{"taskId":"1","status":"completed","result":{"content":[{"type":"text","text":"a"}]}}"#;
+        let modern = marked(state);
+        let content = &modern["result"]["content"];
+        assert!(says_so(content) && content[1]["text"] == "a", "{modern}");
+        assert_eq!(modern["taskId"], "1");
+        let running = marked(r#"{"taskId":"1","status":"working","result":{}}"#);
+        assert_eq!(running["result"], serde_json::json!({}));
+    }
 
     #[test]
     fn a_state_says_how_a_task_has_ended() {

@@ -166,7 +166,8 @@ impl Face {
                 let is_counted = Self::is_counted(context);
                 told(discovering::discover(&self.gateway, &caller, arguments, is_counted).await)
             }
-            READ_RESULT => told(reading::read(&self.gateway, &caller, arguments)),
+            READ_RESULT => reading::read(&self.gateway, &caller, arguments)
+                .unwrap_or_else(|problem| error_result(&problem)),
             CALL_READ => calling::call(&self.gateway, of(true), arguments).await,
             _ => calling::call(&self.gateway, of(false), arguments).await,
         })
