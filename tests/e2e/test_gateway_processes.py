@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,48 @@ def test_an_idle_process_gives_way_to_another_user(binary: Path, tmp_path: Path)
         bob = users.process("bob")
         assert not is_running(ann), "there is one at a time"
         assert users.process("ann") not in (ann, bob)
+
+
+def test_operators_read_what_their_own_tenants_processes_write_alone(
+    binary: Path, tmp_path: Path
+) -> None:
+    keys = Keys(binary, tmp_path)
+    tenants = ("acme", "umbrella")
+    server = plain_server("notes", start="per-user")
+    config = f"{AUTHENTICATION}{server}tenants = {json.dumps(tenants)}\n"
+    gateway = GatewayProcess(binary, tmp_path, config + 'env = { PLAIN_LOG = "/dev/stderr" }\n')
+
+    def keep(tenant: str) -> None:
+        agent = keys.create("agent", tenant=tenant, principal="ann")["key"]
+        arguments = {"name": "notes__keep_note", "arguments": {"text": f"a note of {tenant}"}}
+        called = message("tools/call", {"name": "call_tool", "arguments": arguments})
+        status, answer = gateway.post("/mcp", called, {"Authorization": f"Bearer {agent}"})
+        assert status == 200, answer
+        assert text_of(answer["result"]).startswith("kept"), answer
+
+    def logs(tenant: str) -> str:
+        file = tmp_path / f"{tenant}.key"
+        if not file.exists():
+            file.write_text(keys.create("admin", tenant=tenant)["key"])
+        at = ["--url", gateway.url, "--api-key-file", str(file)]
+        done = run(binary, "gateway", "logs", "notes", *at)
+        assert done.returncode == (0 if tenant in tenants else 1), done.stderr
+        return str(done.stdout)
+
+    def has_written(tenant: str) -> bool:
+        return f"a note of {tenant}" in logs(tenant)
+
+    with gateway:
+        for tenant in tenants:
+            keep(tenant)
+        for tenant in tenants:
+            wait_until(partial(has_written, tenant))
+        acme, umbrella = (logs(tenant) for tenant in tenants)
+        assert "tools/list" in acme, "the process that lists tools is nobody's own"
+        assert "tools/list" in umbrella
+        assert "a note of umbrella" not in acme
+        assert "a note of acme" not in umbrella
+        assert "a note" not in logs("other")
 
 
 def test_no_users_process_is_left_behind_a_gateway_that_was_killed(
