@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -15,6 +16,9 @@ use crate::connection::CallError;
 /// Time for which a task is taken to run after it was seen to, where its server names none (`ttl`), and the longest that it may name.
 const RUNS: Duration = Duration::from_secs(60 * 60);
 const RUNS_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Time to fetch the result of a task that has ended, which servers of 2025-11-25 keep until they are asked for it.
+const RESULT_AWAITED: Duration = Duration::from_secs(60);
 
 /// Most tasks that are kept; of more, those leave whose time is over first.
 const TASKS_MAX: usize = 64;
@@ -65,7 +69,7 @@ enum Method {
 #[derive(Debug, Default, Deserialize)]
 struct State {
     #[serde(default)]
-    content: Option<serde::de::IgnoredAny>,
+    content: Option<IgnoredAny>,
     #[serde(default)]
     task: Option<Box<RawValue>>,
     #[serde(default, rename = "resultType")]
@@ -78,6 +82,10 @@ struct State {
     ttl: Value,
     #[serde(default, rename = "ttlMs")]
     ttl_ms: Value,
+    #[serde(default)]
+    result: Option<IgnoredAny>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
 }
 
 impl AboutTasks {
@@ -116,8 +124,11 @@ impl RunningTasks {
             (Method::Get, Err(CallError::Server(error))) if error.code == INVALID_PARAMS => {
                 self.ended(id);
             }
-            // Its host wants nothing of a task any more that it cancels, however long the server takes.
-            (Method::Cancel | Method::Result, Ok(_)) => self.ended(id),
+            // Its host wants nothing of a task any more that it cancels, however long the server takes. A task that failed may have
+            // an error in the place of its result.
+            (Method::Cancel, Ok(_)) | (Method::Result, Ok(_) | Err(CallError::Server(_))) => {
+                self.ended(id);
+            }
             (_, Err(_)) => {}
         }
     }
@@ -132,9 +143,18 @@ impl RunningTasks {
         self.0.lock().remove(id);
     }
 
+    /// Takes note of a task that has ended. What it made is lost with the process too, if nobody has fetched it yet.
+    fn has_ended(&self, id: &str, state: &State) {
+        if !state.owes_result() {
+            self.ended(id);
+        } else if let Some(task) = self.0.lock().get_mut(id) {
+            task.until = task.until.min(Instant::now() + RESULT_AWAITED);
+        }
+    }
+
     fn saw(&self, id: &str, state: &State) {
         if !state.runs() {
-            self.ended(id);
+            self.has_ended(id, state);
             return;
         }
         if id.is_empty() || id.len() > ID_MAX {
@@ -173,6 +193,11 @@ impl State {
         !["completed", "failed", "cancelled"].iter().any(|end| self.status == *end)
     }
 
+    /// Returns whether a task that has ended has a result which its state does not tell.
+    fn owes_result(&self) -> bool {
+        self.status != "cancelled" && self.result.is_none() && self.error.is_none()
+    }
+
     /// Returns the time from its beginning for which the server keeps the task.
     fn ttl(&self) -> Option<Duration> {
         let ttl = self.ttl.as_u64().or_else(|| self.ttl_ms.as_u64());
@@ -205,7 +230,8 @@ mod tests {
         for begun in [older, modern] {
             for (method, end) in [
                 ("tasks/get", json!({"taskId": "1", "status": "completed", "result": {}})),
-                ("tasks/get", json!({"taskId": "1", "status": "failed"})),
+                ("tasks/get", json!({"taskId": "1", "status": "failed", "error": {"code": 1}})),
+                ("tasks/get", json!({"taskId": "1", "status": "cancelled"})),
                 ("tasks/cancel", json!({"taskId": "1", "status": "cancelled"})),
                 ("tasks/cancel", json!({"resultType": "complete"})),
                 ("tasks/result", json!({"content": []})),
@@ -225,6 +251,33 @@ mod tests {
         begin(&tasks, &json!({"taskId": "1", "status": "working"}));
         assert!(!tasks.any(), "these are results, or have ended");
         assert!(AboutTasks::of("tools/list", &Map::new()).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_result_of_a_task_that_has_ended_can_be_fetched_for_a_while() {
+        let ended = json!({"taskId": "1", "status": "completed", "ttl": 90_000});
+        let begun = || {
+            let tasks = RunningTasks::default();
+            begin(&tasks, &json!({"task": {"taskId": "1", "status": "working", "ttl": 90_000}}));
+            answer(&tasks, "tasks/get", "1", &ended);
+            assert!(tasks.any());
+            tasks
+        };
+        let tasks = begun();
+        answer(&tasks, "tasks/result", "1", &json!({"content": []}));
+        answer(&tasks, "tasks/get", "1", &ended);
+        assert!(!tasks.any(), "it was fetched");
+        let tasks = begun();
+        tokio::time::advance(RESULT_AWAITED / 2).await;
+        answer(&tasks, "tasks/get", "1", &ended);
+        tokio::time::advance(RESULT_AWAITED / 2).await;
+        assert!(!tasks.any(), "each look gives no more time");
+        let tasks = begun();
+        let params = Map::from_iter([(ID.to_owned(), Value::from("1"))]);
+        let about = AboutTasks::of("tasks/result", &params).expect("a request about tasks");
+        let none = ServerError { code: -32000, message: String::new(), data: None };
+        tasks.answered(&about, &Err(CallError::Server(none)));
+        assert!(!tasks.any(), "it has none");
     }
 
     #[tokio::test(start_paused = true)]

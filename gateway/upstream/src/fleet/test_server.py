@@ -195,8 +195,9 @@ def serve(request: dict[str, Any]) -> None:
             answer(number, "{}")
         case "tools/call":
             call(number, params)
-        case "tasks/get":
-            answer(number, json.dumps(tasks[params["taskId"]]))
+        case "tasks/get" | "tasks/result":
+            is_result = request["method"] == "tasks/result"
+            answer(number, '{"content":[]}' if is_result else json.dumps(tasks[params["taskId"]]))
         case "notifications/cancelled":
             cancelled.append(params["requestId"])
         case _ if "id" in request:

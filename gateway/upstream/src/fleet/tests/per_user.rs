@@ -96,15 +96,20 @@ async fn begin(fleet: &Fleet, principal: &str, is_older: bool, state: Value) -> 
     task["taskId"].clone()
 }
 
+/// Returns the answer to a request about a task of a principal's process.
+async fn about(fleet: &Fleet, principal: &str, method: &str, task: &Value) -> Value {
+    let Value::Object(params) = json!({"taskId": task}) else { panic!("an object") };
+    let request = tool_with("", &json!({}), principal);
+    let request = Request { method: method.to_owned(), params, ..request };
+    let answer = fleet.request("a", request, later()).await.expect("an answer");
+    serde_json::from_str(answer.get()).expect("JSON")
+}
+
 /// Has a task of a principal's process end, and asks for its state.
 async fn end(fleet: &Fleet, principal: &str, task: &Value) {
     let request = tool_with("end", &json!({"task": task}), principal);
     fleet.request("a", request, later()).await.expect("an answer");
-    let Value::Object(params) = json!({"taskId": task}) else { panic!("an object") };
-    let get =
-        Request { method: "tasks/get".to_owned(), params, ..tool_with("", &json!({}), principal) };
-    let state = fleet.request("a", get, later()).await.expect("a state");
-    assert!(state.get().contains("completed"), "{state}");
+    assert_eq!(about(fleet, principal, "tasks/get", task).await["status"], "completed");
 }
 
 #[tokio::test]
@@ -116,6 +121,9 @@ async fn a_process_makes_no_place_while_its_task_runs() {
         let refused = ask_as(&fleet, "acme/bob", "state", later()).await;
         assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
         end(&fleet, "acme/ann", &task).await;
+        let refused = ask_as(&fleet, "acme/bob", "state", later()).await;
+        assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+        about(&fleet, "acme/ann", "tasks/result", &task).await;
         process_of(&fleet, "acme/bob").await;
         assert!(!runs(&anns));
         fleet.close().await;
