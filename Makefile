@@ -36,6 +36,9 @@ export PYTEST_ADDOPTS := $(PYTEST_ADDOPTS) -o cache_dir=$(CURDIR)/.cache/pytest
 # Go, Node.js and Java, where the machine has none that are new enough.
 export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
 GO_SDK := client-sdk/go
+# Go keeps what it compiled with this flag apart from what it compiled without. The driver of the conformance suite and the
+# tools of the chart's tests are built with it: all else too, so that the standard library and gRPC are compiled once.
+export GOFLAGS := -trimpath $(GOFLAGS)
 AGAIN := $(CURDIR)/tests/ci/again.sh
 TS_SDK := client-sdk/typescript
 # npm writes it at the end of an installation.
