@@ -3,6 +3,7 @@
 Three MCP servers stand behind it: `mcp-server-time`, `mcp-server-git`, and one of 18 tools.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -136,7 +137,57 @@ class Framework:
             *each: Options of the integration.
         """
         async with self.serving(commands(folder)) as servers:
-            return [await self.talk(client, servers, **options) for options in each]
+            return await self.plays_over(client, servers, *each)
+
+    async def plays_over(
+        self, client: Client, servers: Any, *each: Mapping[str, Any]
+    ) -> list[list[Request]]:
+        """Has the talk with each of these options, over MCP servers that are connected."""
+        return [await self.talk(client, servers, **options) for options in each]
+
+
+class Stage:
+    """A loop for many talks, in which frameworks that connect MCP servers alike share them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._runner = asyncio.Runner()
+        self._commands = commands(folder)
+        self._is_over = asyncio.Event()
+        self._kept: dict[Any, tuple[asyncio.Task[None], Any]] = {}
+
+    def plays(
+        self, framework: Framework, client: Client, *each: Mapping[str, Any]
+    ) -> list[list[Request]]:
+        """Has the talk with each of these options of the framework's integration."""
+        return self._runner.run(self._plays(framework, client, *each))
+
+    def close(self) -> None:
+        """Ends the MCP servers."""
+        self._runner.run(self._end())
+        self._runner.close()
+
+    async def _plays(
+        self, framework: Framework, client: Client, *each: Mapping[str, Any]
+    ) -> list[list[Request]]:
+        serving = framework.serving
+        if serving not in self._kept:
+            connected = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(self._keep(serving, connected))
+            await asyncio.wait({task, connected}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                await task
+            self._kept[serving] = task, connected.result()
+        return await framework.plays_over(client, self._kept[serving][1], *each)
+
+    async def _keep(self, serving: Callable[..., Any], connected: asyncio.Future[Any]) -> None:
+        """Keeps connections open; only the task that opened them may close them."""
+        async with serving(self._commands) as servers:
+            connected.set_result(servers)
+            await self._is_over.wait()
+
+    async def _end(self) -> None:
+        self._is_over.set()
+        await asyncio.gather(*(task for task, _ in self._kept.values()))
 
 
 def texts() -> list[tuple[str, str]]:

@@ -1,9 +1,7 @@
 """The provider's cache over a long conversation, with an agent of each Python framework."""
 
-import asyncio
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import langchain_talk
 import langgraph_talk
@@ -14,6 +12,7 @@ import pytest
 from forty_messages import (
     Framework,
     Request,
+    Stage,
     added,
     cached,
     check_envelope,
@@ -53,28 +52,30 @@ def one_tenant(server: ToolgateProcess) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def compared(
-    one_tenant: Client, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[list[Request], list[Request]]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """MCP servers for all talks: each takes half a second to start."""
+    stage = Stage(tmp_path_factory.mktemp("stage"))
+    yield stage
+    stage.close()
+
+
+@pytest.fixture(scope="module")
+def compared(stage: Stage, one_tenant: Client) -> tuple[list[Request], list[Request]]:
     """The requests with "cut", and those with all tools."""
-    folder = tmp_path_factory.mktemp("compared")
-    plays = langchain_talk.FRAMEWORK.plays(
-        one_tenant, folder, {"strategy": "cut"}, {"deferral": "off"}
-    )
-    cut, whole = asyncio.run(plays)
+    options = {"strategy": "cut"}, {"deferral": "off"}
+    cut, whole = stage.plays(langchain_talk.FRAMEWORK, one_tenant, *options)
     return cut, whole
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS)
 def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
     framework: Framework,
+    stage: Stage,
     one_tenant: Client,
     compared: tuple[list[Request], list[Request]],
-    tmp_path: Path,
 ) -> None:
     cut, whole = compared
-    plays = framework.plays(one_tenant, tmp_path, {"strategy": "envelope"}, {})
-    envelope, default = asyncio.run(plays)
+    envelope, default = stage.plays(framework, one_tenant, {"strategy": "envelope"}, {})
     check_envelope(envelope)
     assert right_share(envelope) == 1, "the tool of each message is shown"
     assert right_share(default) == 1, "the tool of each message is shown"
@@ -88,10 +89,9 @@ def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
 
 @pytest.mark.parametrize(("framework", "model"), NATIVE.values(), ids=NATIVE)
 def test_over_forty_turns_native_and_the_default_keep_the_prefix(
-    framework: Framework, model: dict[str, str], one_tenant: Client, tmp_path: Path
+    framework: Framework, model: dict[str, str], stage: Stage, one_tenant: Client
 ) -> None:
-    plays = framework.plays(one_tenant, tmp_path, {**model, "strategy": "native"}, model)
-    native, default = asyncio.run(plays)
+    native, default = stage.plays(framework, one_tenant, {**model, "strategy": "native"}, model)
     check_native(native)
     assert right_share(native) == 1, "the tool of each message is shown"
     assert right_share(default) == 1, "the tool of each message is shown"
