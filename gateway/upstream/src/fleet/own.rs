@@ -195,10 +195,14 @@ impl OwnConnections {
             }
             // What is taken from a tenant leaves it no fewer than the other has then.
             let enough = shares.of_tenant(principal) + 1;
-            let larger = connections.iter().filter(|(_, own)| {
-                shares.of_tenant(&own.owner.principal) > enough && !own.runs_tasks()
-            });
-            shares.first(larger)
+            let larger = || {
+                connections
+                    .iter()
+                    .filter(|(_, own)| shares.of_tenant(&own.owner.principal) > enough)
+            };
+            // A task gives way last: it is lost, but nobody can hold all places with tasks.
+            let without_tasks = shares.first(larger().filter(|(_, own)| !own.runs_tasks()));
+            without_tasks.or_else(|| shares.first(larger()))
         });
         let leaving = leaving.and_then(|key| connections.remove(&key));
         if let Some(own) = &leaving {

@@ -220,6 +220,25 @@ async fn a_tenant_whose_calls_hold_every_place_leaves_one_to_another() {
 }
 
 #[tokio::test]
+async fn a_tenant_whose_tasks_hold_every_place_leaves_one_to_another() {
+    let fleet = for_each(2, LONG * 10, tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    let bobs = process_of(&fleet, "acme/bob").await;
+    for principal in ["acme/ann", "acme/bob"] {
+        begin(&fleet, principal, true, json!({"ttl": null})).await;
+    }
+    let refused = ask_as(&fleet, "acme/carl", "state", later()).await;
+    assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+    let eves = process_of(&fleet, "other/eve").await;
+    assert!(!runs(&anns) && runs(&bobs), "the one that was used least lately");
+    begin(&fleet, "other/eve", true, json!({"ttl": null})).await;
+    let refused = ask_as(&fleet, "acme/ann", "state", later()).await;
+    assert!(matches!(refused, Err(RequestError::Busy { .. })), "{refused:?}");
+    assert!(runs(&eves), "each tenant has one");
+    fleet.close().await;
+}
+
+#[tokio::test]
 async fn who_waits_for_a_place_in_vain_is_told_that_the_server_is_busy() {
     let fleet = for_each(2, LONG * 10, tuning());
     let held = [hold(&fleet, "acme/ann").await, hold(&fleet, "acme/bob").await];
