@@ -307,7 +307,7 @@ test-demo: debug-bin model ## The demo with the debug binary, on free ports, sto
 	$(PYTHON) tests/ci/check_demo_figures.py .cache/demo/once.log
 
 .PHONY: fuzz-smoke
-fuzz-smoke: ## Each fuzz target for some seconds, beginning with its corpus
+fuzz-smoke: ## Each fuzz target over its corpus and 2,000 inputs by a fixed seed
 	tests/fuzz/smoke.sh
 
 .PHONY: advisories

@@ -4,10 +4,6 @@
 # Needs cargo, the toolchain of rust-toolchain.toml and a C++ compiler (for libFuzzer), and nothing else:
 # the flags below are what cargo-fuzz passes, less its sanitizer, which only nightly has. New inputs are kept
 # in $FUZZ_OUT (target/fuzz) and never in the committed corpus; what crashed is kept beside them.
-#
-# FUZZ_INSTRUMENT=all (the default) instruments every crate, in a target directory of its own: slow to
-# build, best at finding. FUZZ_INSTRUMENT=ours instruments our crates only and shares what the workspace has
-# built: for a few seconds within `make test`.
 set -eu
 
 if [ $# -lt 1 ]; then
@@ -26,27 +22,10 @@ flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 flags="$flags -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 flags="$flags -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 
-case ${FUZZ_INSTRUMENT:-all} in
-all)
-    # With --target, build scripts and macros are left alone.
-    export CARGO_TARGET_DIR="${FUZZ_TARGET_DIR:-$out/build}"
-    RUSTFLAGS=$flags cargo build --quiet --locked --package toolgate-fuzz --target "$host"
-    binaries=$CARGO_TARGET_DIR/$host/debug
-    ;;
-ours)
-    export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
-    # --workspace, as the other checks, so that dependencies have the features they were compiled with.
-    FUZZ_FLAGS=$flags RUSTC_WORKSPACE_WRAPPER=$PWD/instrument.sh cargo build --quiet --locked \
-        --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config \
-        --bin fuzz_policy --bin fuzz_query --bin fuzz_credentials --bin fuzz_scan \
-        --bin fuzz_stream --bin fuzz_request
-    binaries=$CARGO_TARGET_DIR/debug
-    ;;
-*)
-    echo "FUZZ_INSTRUMENT is all or ours" >&2
-    exit 2
-    ;;
-esac
+# With --target, build scripts and macros are left alone. Every crate is instrumented: slow to build, best at finding.
+export CARGO_TARGET_DIR="${FUZZ_TARGET_DIR:-$out/build}"
+RUSTFLAGS=$flags cargo build --quiet --locked --package toolgate-fuzz --target "$host"
+binaries=$CARGO_TARGET_DIR/$host/debug
 
 for target; do
     found=$out/corpus/$target
@@ -57,7 +36,7 @@ for target; do
     "$binaries/fuzz_$target" "$found" "corpus/$target" -dict="dictionaries/$target.dict" \
         -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
         -artifact_prefix="$out/crashes/$target/" -print_final_stats=1 >"$log" 2>&1 || {
-        tail -n 40 "$log" >&2
+        grep -a -A 30 panicked "$log" >&2 || tail -n 40 "$log" >&2
         echo "$target failed; its input is in $out/crashes/$target" >&2
         exit 1
     }

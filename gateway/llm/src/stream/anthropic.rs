@@ -14,8 +14,8 @@ use crate::sse;
 /// Stream of one turn.
 #[derive(Debug, Default)]
 pub(crate) struct AnthropicStream {
-    /// Blocks of this answer that are open, by their index in it.
-    blocks: HashMap<u64, Block>,
+    /// Blocks of this answer that are open, by their index in it; `None` is one without a valid index.
+    blocks: HashMap<Option<u64>, Block>,
     /// Index of the host's next block.
     next: u64,
     /// Content of this answer, as the model wrote it.
@@ -90,7 +90,7 @@ impl AnthropicStream {
     }
 
     fn start(&mut self, value: &mut Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["index"].as_u64().unwrap_or_default();
+        let index = value["index"].as_u64();
         let start = value["content_block"].clone();
         let name = start["name"].as_str().unwrap_or_default();
         let is_call = start["type"] == "tool_use";
@@ -131,7 +131,7 @@ impl AnthropicStream {
     }
 
     fn delta(&mut self, value: &mut Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["index"].as_u64().unwrap_or_default();
+        let index = value["index"].as_u64();
         let Some(mut block) = self.blocks.remove(&index) else {
             out.extend_from_slice(event);
             return;
@@ -183,7 +183,7 @@ impl AnthropicStream {
     }
 
     fn stop(&mut self, value: &mut Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["index"].as_u64().unwrap_or_default();
+        let index = value["index"].as_u64();
         let Some(mut block) = self.blocks.remove(&index) else {
             out.extend_from_slice(event);
             return;

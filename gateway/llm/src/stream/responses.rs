@@ -23,8 +23,8 @@ pub(crate) struct ResponsesStream {
     names: Names,
     /// Text of the tools that the answers tell the host.
     tools: Option<Arc<str>>,
-    /// Items of this answer that are open, by their index in it.
-    items: HashMap<u64, Item>,
+    /// Items of this answer that are open, by their index in it; `None` is one without a valid index.
+    items: HashMap<Option<u64>, Item>,
     /// Index of the host's next item.
     next: u64,
     numbers: Numbers,
@@ -186,7 +186,7 @@ impl ResponsesStream {
     }
 
     fn added(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["output_index"].as_u64().unwrap_or_default();
+        let index = value["output_index"].as_u64();
         let item = self.open(&value["item"]);
         if let Item::Through(to) = item {
             let is_same = !split_name(&mut value["item"], &self.names);
@@ -198,7 +198,8 @@ impl ResponsesStream {
     /// Hands on an event of an item that goes through, or of none.
     fn through(&mut self, value: Value, event: &[u8], out: &mut Vec<u8>) {
         let index = value["output_index"].as_u64();
-        match index.and_then(|index| self.items.get(&index)) {
+        // Events of no item have no index.
+        match index.and_then(|index| self.items.get(&Some(index))) {
             None => self.numbers.write(value, Some(event), out),
             Some(Item::Through(to)) => {
                 let to = *to;
@@ -218,7 +219,7 @@ impl ResponsesStream {
     }
 
     fn delta(&mut self, value: Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["output_index"].as_u64().unwrap_or_default();
+        let index = value["output_index"].as_u64();
         let Some(Item::Envelope(mut envelope)) = self.take_envelope(index) else {
             self.through(value, event, out);
             return;
@@ -231,7 +232,7 @@ impl ResponsesStream {
         self.items.insert(index, Item::Envelope(envelope));
     }
 
-    fn take_envelope(&mut self, index: u64) -> Option<Item> {
+    fn take_envelope(&mut self, index: Option<u64>) -> Option<Item> {
         let is_envelope = matches!(self.items.get(&index), Some(Item::Envelope(_)));
         if is_envelope { self.items.remove(&index) } else { None }
     }
@@ -282,7 +283,7 @@ impl ResponsesStream {
     }
 
     fn arguments(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["output_index"].as_u64().unwrap_or_default();
+        let index = value["output_index"].as_u64();
         let Some(Item::Envelope(mut envelope)) = self.take_envelope(index) else {
             self.plain_arguments(value, event, out);
             return;
@@ -307,7 +308,7 @@ impl ResponsesStream {
 
     /// Hands on the arguments of a plain call, beside which newer answers have its name.
     fn plain_arguments(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["output_index"].as_u64().unwrap_or_default();
+        let index = value["output_index"].as_u64();
         let own = value["name"].as_str().and_then(|name| self.names.get(name));
         let to = match self.items.get(&index) {
             Some(Item::Through(to)) => Some(*to),
@@ -320,7 +321,7 @@ impl ResponsesStream {
     }
 
     fn done(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
-        let index = value["output_index"].as_u64().unwrap_or_default();
+        let index = value["output_index"].as_u64();
         let item = value["item"].clone();
         let is_kept = self.said_bytes <= KEPT_MAX;
         if is_kept {

@@ -98,6 +98,44 @@ fn host_calls(values: &[Value]) -> Vec<(u64, String, String)> {
 const ENVELOPE: &str = r#"{"name":"mcp__git__log","arguments":{"n":1}}"#;
 const SEARCH: &str = r#"{"query":"log"}"#;
 
+/// A host that reads what it got by the same rules finds nothing else in it.
+#[test]
+fn events_without_a_valid_index_belong_to_no_block_that_has_one() {
+    let text = json!({ "type": "text", "text": "" });
+    let piece = json!({ "type": "text_delta", "text": "Wait." });
+    let mut values = vec![begun(1), start(2, &text)];
+    for index in [json!(null), json!(-1), json!("0"), json!(1e30)] {
+        let mut event = delta(0, &piece);
+        event["index"] = index;
+        values.push(event);
+    }
+    values.push(json!({ "type": "content_block_stop" }));
+    values.extend([stop(2)]);
+    values.extend(ended("end_turn", 2));
+    let stream = stream(&values);
+    let once = run(&mut Machine::new(Api::Anthropic), stream.as_bytes(), 7);
+    let twice = run(&mut Machine::new(Api::Anthropic), once.as_bytes(), 7);
+    assert_eq!(twice, once);
+    assert_eq!(shown(&once)[2..7], values[2..7]);
+}
+
+/// Some servers leave the index out: their only block is one of its own.
+#[test]
+fn blocks_without_an_index_get_one() {
+    let mut values = vec![begun(1)];
+    for mut event in [
+        start(0, &json!({ "type": "text", "text": "" })),
+        delta(0, &json!({ "type": "text_delta", "text": "Hm." })),
+        stop(0),
+    ] {
+        event.as_object_mut().expect("an event is an object").shift_remove("index");
+        values.push(event);
+    }
+    let shown = shown(&run(&mut Machine::new(Api::Anthropic), stream(&values).as_bytes(), 7));
+    let indices = shown[1..].iter().map(|event| &event["index"]);
+    assert_eq!(indices.collect::<Vec<_>>(), [0, 0, 0]);
+}
+
 #[test]
 fn a_stream_without_ours_passes_with_its_bytes() {
     let text = format!(
