@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -446,3 +446,48 @@ def test_every_request_that_is_sent_is_one_that_the_provider_takes(
             text = json.dumps(provider.sent[-1].json)
             ways = {way for way, signs in ADDING.items() if any(sign in text for sign in signs)}
             assert ways == {strategy} - {"cut"}, f"{talk.__name__} adds tools by {strategy}"
+
+
+OTHER_SAID = (
+    LONG_SAID[0] + " show me the unstaged changes",
+    "post a message in the slack channel that the fix is out",
+    "what time is it in Tokyo",
+    "read the file TODO.txt",
+)
+"""Messages about other things, after which the active set has no place for the forecast."""
+
+
+@pytest.mark.parametrize(
+    ("api", "talk"),
+    [
+        ("anthropic", with_langchain),
+        ("openai_chat", with_langgraph),
+        ("openai_responses", with_agents_sdk),
+        ("anthropic", with_pydantic_ai),
+        ("anthropic", with_a_loop),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a7_by_default_a_tool_of_earlier_turns_that_is_still_shown_runs(
+    client: Client, api: str, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    active: list[set[str]] = []
+    route = Client.route
+
+    def noted(self: Client, *arguments: Any, **more: Any) -> Any:
+        turn = route(self, *arguments, **more)
+        active.append({tool.model_name for tool in turn.tools})
+        return turn
+
+    monkeypatch.setattr(Client, "route", noted)
+    script: list[Step] = ["Fine."] * (len(OTHER_SAID) - 1)
+    script += [(FORECAST, {"city": "Oslo"}), "Rain."]
+    provider = Provider(*answered(api, script))
+    desk = replace(LARGE, returns="a wet afternoon")
+    with serving(provider):
+        asyncio.run(talk(client, api, provider.url, "auto", OTHER_SAID, desk))
+    assert len(provider.sent) == len(script)
+    called, answered_with = (json.dumps(sent.json) for sent in provider.sent[-2:])
+    assert FORECAST in called, "the request shows it"
+    assert FORECAST not in active[-2], "the active set of the turn lacks it"
+    assert "a wet afternoon" in answered_with, "so it ran"

@@ -397,6 +397,86 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
     assert all("It finds: mcp__" in json.dumps(request.tools) for request in sent[begun:])
 
 
+@pytest.mark.parametrize("form", MODELS)
+def test_a7_by_default_what_a_request_still_shows_may_be_called(client: Client, form: str) -> None:
+    every = [one.model_name for one in client.list_tools()]
+    messages: Messages = []
+    handle = ledger = ""
+    carried = 0
+    for text in (ANSWER * 8 + WISHES[0], *WISHES[1:6]):
+        messages.append(said(form, "user", text))
+        turn = client.route(
+            text,
+            state={"messages": messages},
+            handle=handle,
+            model=MODELS[form],
+            render=RenderOptions(form, strategy="auto", search_tool=True, ledger=ledger),
+        )
+        handle, ledger = turn.handle, turn.request.ledger
+        written = json.dumps([turn.request.tools, turn.request.messages]).replace('\\"', '"')
+        shown = {name for name in every if f'"{name}"' in written}
+        carried += len(shown - {one.model_name for one in turn.tools})
+        refused = set()
+        for start in range(0, len(every), 128):
+            calls = [Call(name, {}) for name in every[start : start + 128]]
+            verdicts = client.gate(handle, calls, state={"messages": messages}).verdicts
+            refused |= {
+                call.tool
+                for call, verdict in zip(calls, verdicts, strict=True)
+                if verdict.code == "TOOL_NOT_AVAILABLE"
+            }
+        assert refused == set(every) - shown
+        assert set(turn.servers) == {name.split("__")[1] for name in shown}
+        # A search in between keeps what may be called.
+        found = client.search_tools("select:mcp__slack__reply_to_thread", handle=handle)
+        still = client.gate(found.handle, [Call(name, {}) for name in sorted(shown)])
+        assert all(verdict.code != "TOOL_NOT_AVAILABLE" for verdict in still.verdicts)
+        messages.append(said(form, "assistant", ANSWER))
+    assert carried > 0
+
+
+@pytest.mark.parametrize("strategy", ["native", "envelope", "auto"])
+def test_a21_a_budget_of_the_active_set_holds_over_a_conversation(
+    client: Client, strategy: str
+) -> None:
+    budget = 1_500
+    talk = Conversation(client, strategy, top_k=10, active_token_budget=budget)
+    spent = []
+    for text in (ANSWER * 8 + WISHES[0], *WISHES[1:]):
+        turn, _ = talk.turn(text)
+        # The budget is of definitions; what stands around each of them comes on top.
+        assert turn.accounting.phase2_tokens <= 1.2 * budget
+        spent.append(turn.accounting.phase2_tokens)
+        talk.say(ANSWER)
+    assert max(spent) > budget / 2, "tools of earlier turns stay within it"
+
+
+def test_a19_the_agents_own_tools_count_in_the_share_of_the_conversation(client: Client) -> None:
+    own: Messages = [
+        {"name": f"own_{number}", "description": "x " * 800, "input_schema": {"type": "object"}}
+        for number in range(10)
+    ]
+
+    def accounting(own_tools: Messages) -> Any:
+        turn = client.route(
+            WISHES[0],
+            state={"messages": [said("anthropic", "user", ANSWER * 8 + WISHES[0])]},
+            model=MODEL,
+            context_window=12_000,
+            render=RenderOptions(
+                "anthropic", strategy="auto", search_tool=True, own_tools=own_tools
+            ),
+        )
+        return turn.accounting
+
+    without, beside = accounting([]), accounting(own)
+    assert "WINDOW_NEARLY_FULL" not in without.warnings
+    assert "WINDOW_NEARLY_FULL" in beside.warnings
+    assert without.conversation_rho > 2 * beside.conversation_rho
+    assert without.rho - beside.rho > 0.5
+    assert without.phase2_tokens == beside.phase2_tokens
+
+
 @pytest.mark.parametrize("strategy", ["NATIVE", "ENVELOPE"])
 def test_b20_by_default_betas_are_named_in_requests_that_need_them(
     client: Client, strategy: str

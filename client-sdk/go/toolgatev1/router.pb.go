@@ -1553,7 +1553,8 @@ type RouteOptions struct {
 	// know, nothing is deferred unless a mode was chosen. At most 2 KiB. Absent: a host that it knows.
 	ModelBaseUrl string `protobuf:"bytes,14,opt,name=model_base_url,json=modelBaseUrl,proto3" json:"model_base_url,omitempty"`
 	// The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-	// room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+	// room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+	// request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
 	ActiveTokenBudget *uint32 `protobuf:"varint,15,opt,name=active_token_budget,json=activeTokenBudget,proto3,oneof" json:"active_token_budget,omitempty"`
 	// cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
 	// so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
@@ -1876,7 +1877,8 @@ type RouteResponse struct {
 	// Kept tools first, in the places they had; then new ones, always-loaded and pinned first, then by
 	// overlap.
 	ActiveTools []*ActiveTool `protobuf:"bytes,1,rep,name=active_tools,json=activeTools,proto3" json:"active_tools,omitempty"`
-	// Names this active set to Gate and to the next Route. Opaque, signed.
+	// Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+	// request still defines from earlier turns. Opaque, signed.
 	ActiveSetHandle string `protobuf:"bytes,2,opt,name=active_set_handle,json=activeSetHandle,proto3" json:"active_set_handle,omitempty"`
 	// When the handle expires.
 	HandleExpireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=handle_expire_time,json=handleExpireTime,proto3" json:"handle_expire_time,omitempty"`
@@ -1911,7 +1913,7 @@ type RouteResponse struct {
 	// as well. Requests to a provider don't carry it. Set with `state.messages_json`.
 	ConversationSnapshot string `protobuf:"bytes,16,opt,name=conversation_snapshot,json=conversationSnapshot,proto3" json:"conversation_snapshot,omitempty"`
 	// The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-	// the order of their best tools.
+	// the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
 	Servers       []string `protobuf:"bytes,17,rep,name=servers,proto3" json:"servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2739,14 +2741,15 @@ type TokenAccounting struct {
 	// `full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral does not pay.
 	SavedTokens int64 `protobuf:"zigzag64,5,opt,name=saved_tokens,json=savedTokens,proto3" json:"saved_tokens,omitempty"`
 	// Effective context utilisation, task / (task + tools + system), of a full window: the share that
-	// phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+	// phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+	// leave. Absent without a window.
 	Rho *float64 `protobuf:"fixed64,6,opt,name=rho,proto3,oneof" json:"rho,omitempty"`
 	// The same with all definitions sent. Absent without a window.
 	RhoFull *float64 `protobuf:"fixed64,7,opt,name=rho_full,json=rhoFull,proto3,oneof" json:"rho_full,omitempty"`
 	// Messages of the conversation (`state.messages_json`). 0 without them.
 	ConversationTokens uint64 `protobuf:"varint,8,opt,name=conversation_tokens,json=conversationTokens,proto3" json:"conversation_tokens,omitempty"`
 	// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-	// system)`. Absent without a conversation.
+	// system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
 	ConversationRho *float64 `protobuf:"fixed64,9,opt,name=conversation_rho,json=conversationRho,proto3,oneof" json:"conversation_rho,omitempty"`
 	// Problems that the agent should look at. Empty: none.
 	Warnings      []ContextWarning `protobuf:"varint,10,rep,packed,name=warnings,proto3,enum=toolgate.v1.ContextWarning" json:"warnings,omitempty"`

@@ -582,6 +582,7 @@ impl Turn {
                 search: true,
                 deferred_names: &names,
                 listing: Listing::default(),
+                budget: None,
                 find: &|name| self.toolset.tool(name),
             },
             system_tokens: tokens_of_bytes(self.chat.system_bytes),

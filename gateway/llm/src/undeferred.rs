@@ -55,6 +55,7 @@ pub(crate) fn loaded(api: Api, text: &str) -> Option<String> {
         search: false,
         deferred_names: &[],
         listing: Listing::default(),
+        budget: None,
         find: &|_| None,
     };
     let turn = Turn {

@@ -3356,7 +3356,8 @@ pub struct RouteOptions {
     #[prost(string, tag = "14")]
     pub model_base_url: ::prost::alloc::string::String,
     /// The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-    /// room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+    /// room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+    /// request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
     #[prost(uint32, optional, tag = "15")]
     pub active_token_budget: ::core::option::Option<u32>,
     /// cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
@@ -3426,7 +3427,8 @@ pub struct RouteResponse {
     /// overlap.
     #[prost(message, repeated, tag = "1")]
     pub active_tools: ::prost::alloc::vec::Vec<ActiveTool>,
-    /// Names this active set to Gate and to the next Route. Opaque, signed.
+    /// Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+    /// request still defines from earlier turns. Opaque, signed.
     #[prost(string, tag = "2")]
     pub active_set_handle: ::prost::alloc::string::String,
     /// When the handle expires.
@@ -3476,7 +3478,7 @@ pub struct RouteResponse {
     #[prost(string, tag = "16")]
     pub conversation_snapshot: ::prost::alloc::string::String,
     /// The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-    /// the order of their best tools.
+    /// the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
     #[prost(string, repeated, tag = "17")]
     pub servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -3684,7 +3686,8 @@ pub struct TokenAccounting {
     #[prost(sint64, tag = "5")]
     pub saved_tokens: i64,
     /// Effective context utilisation, task / (task + tools + system), of a full window: the share that
-    /// phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+    /// phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+    /// leave. Absent without a window.
     #[prost(double, optional, tag = "6")]
     pub rho: ::core::option::Option<f64>,
     /// The same with all definitions sent. Absent without a window.
@@ -3693,7 +3696,7 @@ pub struct TokenAccounting {
     /// Messages of the conversation (`state.messages_json`). 0 without them.
     #[prost(uint64, tag = "8")]
     pub conversation_tokens: u64,
-    /// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +  system)`. Absent without a conversation.
+    /// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +  system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
     #[prost(double, optional, tag = "9")]
     pub conversation_rho: ::core::option::Option<f64>,
     /// Problems that the agent should look at. Empty: none.

@@ -28,7 +28,8 @@ pub(super) struct Conversation {
     pub(super) snapshot: String,
     tokens: u64,
     outcomes: RefusalOutcomes,
-    beside: Surroundings,
+    /// What stands beside the conversation in the request to the model.
+    pub(super) beside: Surroundings,
 }
 
 impl ReadConversation {

@@ -49,11 +49,16 @@ pub(super) fn route(
         fit: Some(fit(snapshot, &answer.fit)),
         rendered: None,
         conversation_snapshot: conversation.snapshot.clone(),
-        servers: answer.servers().into_iter().map(|name| name.as_str().to_owned()).collect(),
+        servers: servers(answer),
     }
 }
 
 /// Renders the quality of the best match.
+/// Returns the names of the MCP servers of a turn.
+pub(super) fn servers(answer: &Answer) -> Vec<String> {
+    answer.servers().into_iter().map(|name| name.as_str().to_owned()).collect()
+}
+
 fn fit(snapshot: &Snapshot, fit: &Fit) -> v1::Fit {
     let name = |slot: &u32| snapshot.tool(*slot).model_name.to_string();
     let (kind, contenders, message) = match fit {

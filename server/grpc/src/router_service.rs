@@ -95,8 +95,7 @@ impl Routing {
         query.options.lists_summaries = prompt.lists_summaries();
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or_else(|| prompt.history_tokens());
-        let conversation = conversation.counted(router, holder.tenant).await?;
-        let beside = query.options.surroundings();
+        let mut conversation = conversation.counted(router, holder.tenant).await?;
         let mut is_whole = prompt.needs_everything();
         if is_whole {
             query.options.deferral.mode = Some(Mode::Off);
@@ -108,7 +107,12 @@ impl Routing {
             let state = query.state.clone();
             let routed = Routed { wire, answer, is_whole };
             match Arc::clone(&prompt).complete(routed, state, message_max).await? {
-                Some(Completed { mut wire, mut answer, sent }) => {
+                Some(Completed { mut wire, mut answer, sent, defined }) => {
+                    router.carry(holder, &mut answer, defined.iter().map(String::as_str))?;
+                    wire.active_set_handle.clone_from(&answer.handle);
+                    wire.servers = render::servers(&answer);
+                    conversation.beside.own_tools_tokens = sent.own_tools;
+                    let beside = conversation.beside;
                     answer.account = answer.account.of_request(sent.search, sent.tools, beside);
                     wire.accounting = Some(render::accounting(&answer.account, &conversation));
                     self.count(holder.tenant, &answer, &conversation);

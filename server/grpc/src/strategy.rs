@@ -152,6 +152,7 @@ impl PromptRequest {
         }
         wire.active_tools.iter_mut().for_each(forget_definition);
         let sent = self.sent(&prepared, &answer.snapshot);
+        let defined = prepared.defined.clone();
         let reason = match prepared.reason {
             reason if is_switched_off(&answer) => reason,
             reason => self.told(reason, is_whole),
@@ -164,10 +165,10 @@ impl PromptRequest {
         };
         size.within(message_max)?;
         wire.rendered = Some(rendered);
-        Ok(Some(Completed { wire, answer, sent }))
+        Ok(Some(Completed { wire, answer, sent, defined }))
     }
 
-    /// Counts the tokens that a request has beside the agent's own tools and messages.
+    /// Counts the tokens that a request has beside the agent's own messages.
     fn sent(&self, prepared: &Prepared, snapshot: &Snapshot) -> SentTokens {
         let is_of_catalog = |tool: &&Value| {
             let name = tool.pointer("/function/name").or_else(|| tool.get("name"));
@@ -179,6 +180,7 @@ impl PromptRequest {
         let amid = self.messages.tokens_beside(&prepared.messages);
         let told: u64 = prepared.told.iter().map(|text| u64::from(tokens::count(text))).sum();
         SentTokens {
+            own_tools: tokens_of(self.own_tools.values()),
             search: tokens_of(search) + told,
             tools: tokens_of(tools) + amid.saturating_sub(told),
         }
@@ -254,10 +256,14 @@ pub(super) struct Completed {
     pub(super) wire: RouteResponse,
     pub(super) answer: Answer,
     pub(super) sent: SentTokens,
+    /// Names of the tools that the conversation has by additions.
+    pub(super) defined: Vec<String>,
 }
 
-/// Tokens that a request has beside the agent's own tools and messages.
+/// Tokens that a request has beside the agent's own messages.
 pub(super) struct SentTokens {
+    /// Tokens of the agent's own tools.
+    pub(super) own_tools: u64,
     /// Tokens of the definitions of the search and of the envelope, and of what is told of tools that can be found.
     pub(super) search: u64,
     /// Tokens of the definitions of the catalog's tools, in `tools` and amid the conversation.
@@ -337,6 +343,7 @@ impl<'a> Catalog<'a> {
             search: request.has_search,
             deferred_names: &self.deferred_names,
             listing: Listing { tokens: request.listing_tokens, lines: &self.deferred_lines },
+            budget: request.active_budget,
             find,
         }
     }

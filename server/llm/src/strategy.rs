@@ -142,6 +142,9 @@ pub struct Offer<'a> {
     pub deferred_names: &'a [&'a str],
     /// Part of them that the description lists.
     pub listing: Listing<'a>,
+    /// Most tokens of the definitions of the active set and of the tools of earlier turns that a conversation carries beside
+    /// it; `None` for no bound but their number.
+    pub budget: Option<u32>,
     /// Finds the current definition, in full, of a tool that an earlier turn added.
     pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
 }
@@ -203,6 +206,9 @@ pub struct Prepared {
     pub betas: Vec<&'static str>,
     /// Ledger for the next turn.
     pub ledger: Ledger,
+    /// Names of the catalog's tools that the conversation has by additions, of this turn and of earlier ones. They may be
+    /// called, though this turn's active set may lack them.
+    pub defined: Vec<String>,
     /// Texts amid the messages that tell which tools can be found, or not any more, since the search listed them.
     pub told: Vec<String>,
     /// Number of deferred tools that the model can neither see nor find. If it is not 0, the caller loads the whole
@@ -261,6 +267,7 @@ fn prepare_with(
         search: offer.search,
         deferred_names: offer.deferred_names,
         listing: offer.listing,
+        budget: offer.budget,
         find: &find,
     };
     let turn = Turn {
@@ -288,6 +295,7 @@ fn prepare_by(turn: &Turn<'_>, choice: Choice) -> Result<Prepared, RenderError> 
         messages: turn.messages.to_vec(),
         betas: Vec::new(),
         ledger: Ledger { way: Some(way), ..Ledger::default() },
+        defined: Vec::new(),
         told: Vec::new(),
         missing: if turn.offer.search { 0 } else { turn.offer.deferred },
         losses: constant.losses,
@@ -322,10 +330,11 @@ fn add_amid(
     let constant = prepared.tools.iter().filter_map(toolset::name).collect();
     let mut plan = plan::plan(turn, way, place, &constant)?;
     prepared.ledger = plan.ledger(way);
+    prepared.told = plan.told();
+    prepared.defined = plan.defined();
     prepared.tools.truncate(turn.offer.own.len());
     prepared.tools.extend(toolset::constant(turn, way.strategy, &plan.listed)?.tools);
     prepared.tools.extend(plan.take_base());
-    prepared.told = plan.told();
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);

@@ -94,6 +94,7 @@ fn run_turn(api: Api, levels: [&Value; 3], ledger: &Ledger) -> Prepared {
                 tokens: tokens.map_or(Listing::TOKENS, |n| u32::try_from(n).expect("few")),
                 lines: &lines,
             },
+            budget: None,
             find: &find,
         },
         system_tokens: 0,

@@ -95,6 +95,27 @@ test("by default tools are added amid the messages of Anthropic", async () => {
   assert.ok(shownTokens > 0 && shownTokens < catalogTokens);
 });
 
+test("a tool of an earlier message that the request still shows runs", async () => {
+  await using service = await Service.get();
+  const { client, toolgate } = await conversation(service);
+  await using _ = client;
+  // To drop the tool would cost all that stands behind it.
+  const long = "We spoke of many things. ".repeat(1_500);
+  const { fetch, requests } = anthropicApi(long, "Fine.", [WANTED, args], "Posted.");
+  const model = createAnthropic({ apiKey: "none", fetch })("claude-opus-5-5");
+  const messages = [...BEFORE];
+  const ran: string[] = [];
+  for (const content of [WORDS, PAGES, PAGES]) {
+    messages.push({ role: "user", content });
+    const result = await generateText({ model, messages, stopWhen: stepCountIs(4), ...toolgate.settings() });
+    messages.push(...saidIn(result));
+    ran.push(...result.steps.flatMap(({ toolResults }) => toolResults.map(({ toolName }) => toolName)));
+  }
+  assert.deepEqual(ran, [WANTED]);
+  assert.equal(requests.length, 4);
+  assert.match(JSON.stringify(requests[3]?.messages.at(-1)), new RegExp(DONE, "u"));
+});
+
 test("a model that takes no tools amid a conversation has the envelope", async () => {
   await using service = await Service.get();
   const { client, toolgate } = await conversation(service);

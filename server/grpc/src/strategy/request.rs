@@ -41,6 +41,8 @@ pub(crate) struct PromptRequest {
     pub(super) has_search: bool,
     /// True if the request says how many tools there may be, or of what size or rank.
     pub(super) bounds_set: bool,
+    /// Most tokens of the active set's definitions, and of those of earlier turns that stay beside it.
+    pub(super) active_budget: Option<u32>,
     /// Model that the request is for.
     pub(super) model: String,
     /// Base URL of its API.
@@ -103,6 +105,7 @@ impl PromptRequest {
             system_tokens: 0,
             has_search: render.search_tool,
             bounds_set: options.is_some_and(bounds_set),
+            active_budget: options.and_then(|options| options.active_token_budget),
             model: text(options.map(|options| &options.model)),
             base_url: text(options.map(|options| &options.model_base_url)),
             pinned: options.map_or_else(Vec::new, |options| options.pinned_tools.clone()),

@@ -126,6 +126,7 @@ impl<'a> Play<'a> {
             revision,
             expires: u64::MAX,
             tools: shown_tools,
+            carried: Vec::new(),
             intent_embedding: None,
         });
         Ok((opening, self.bills.iter_mut().map(|bill| bill.end(turned)).collect()))

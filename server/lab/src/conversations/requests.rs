@@ -163,10 +163,11 @@ impl<'a> Requests<'a> {
                 search: true,
                 deferred_names: &self.names,
                 listing: Listing::default(),
+                budget: None,
                 find: &find,
             },
-            // A loop of one's own does not tell them.
-            system_tokens: 0,
+            // Integrations tell it by default.
+            system_tokens: self.system.tokens,
             messages,
             ledger: &self.ledger,
             count: &|text| self.count(text),

@@ -379,7 +379,13 @@ impl Turns {
         }
         let tools = set.iter().map(|chosen| chosen.shown(snapshot)).collect();
         let revision = snapshot.revision;
-        self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, intent_embedding: None });
+        self.shown = Some(ActiveSet {
+            revision,
+            expires: u64::MAX,
+            tools,
+            carried: Vec::new(),
+            intent_embedding: None,
+        });
     }
 }
 

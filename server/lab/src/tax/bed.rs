@@ -126,6 +126,7 @@ impl<'a> Bed<'a> {
             revision: self.snapshot.revision,
             expires: u64::MAX,
             tools,
+            carried: Vec::new(),
             intent_embedding: None,
         }
     }

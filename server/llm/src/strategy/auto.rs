@@ -418,6 +418,7 @@ mod tests {
             search: true,
             deferred_names: &["a"],
             listing: Listing::default(),
+            budget: None,
             find: &|_| None,
         }
     }
@@ -576,6 +577,7 @@ mod tests {
             search: true,
             deferred_names: &["tool_1"],
             listing: Listing::default(),
+            budget: None,
             find: &|_| Some(tool),
         };
         let turn = Turn {

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::plan::{Defined, Placed};
-use super::{Api, Turn, messages};
+use super::{Api, Turn, messages, toolset};
 use crate::price::{Dropped, Following, LEAST_REQUESTS, Rates};
+use crate::render::Tool;
 
 /// Tokens that a request is expected to have more than the one before: a call with its result, or an answer with the next
 /// message.
@@ -22,24 +23,54 @@ const MOST_KEPT: usize = 96;
 
 /// Number of them that stay where there were more. It is so far below that the conversation is not written to the cache
 /// again soon.
-const LEFT_KEPT: usize = MOST_KEPT / 4 * 3;
+const LEFT_KEPT: usize = left_of(MOST_KEPT);
 
-/// Returns the names of the tools of earlier turns that are too many: first those that were never called, in the order of
-/// their addition, then those that were called longest ago.
+/// Returns how much stays where there was more than `most`.
+const fn left_of(most: usize) -> usize {
+    most / 4 * 3
+}
+
+/// Returns the names of the tools of earlier turns that are too many, or have more tokens than the budget leaves beside the
+/// active set: first those that were never called, in the order of their addition, then those that were called longest ago.
 pub(super) fn beyond(turn: &Turn<'_>) -> HashSet<String> {
     let active: HashSet<&str> = turn.offer.active.iter().map(|tool| tool.name).collect();
     let mut seen = HashSet::new();
     let names = turn.ledger.names().filter(|name| !active.contains(name));
     let mut others: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
-    if others.len() <= MOST_KEPT {
+    if others.len() <= MOST_KEPT && turn.offer.budget.is_none() {
         return HashSet::new();
     }
     let calls = messages::calls(turn.api, turn.messages);
     let last_calls: HashMap<&str, usize> =
         calls.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
     others.sort_by_key(|name| last_calls.get(name));
-    others.truncate(others.len() - LEFT_KEPT);
+    let too_many = if others.len() > MOST_KEPT { others.len() - LEFT_KEPT } else { 0 };
+    others.truncate(too_many.max(beyond_budget(turn, &others)));
     others.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns how many of these tools go, the first ones, so that the definitions of the rest fit into the budget beside the active
+/// set.
+fn beyond_budget(turn: &Turn<'_>, others: &[&str]) -> usize {
+    let Some(budget) = turn.offer.budget else { return 0 };
+    let size = |tool: &Tool<'_>| {
+        let rendered = toolset::render(turn.api, &[*tool]);
+        rendered.map_or(0, |rendered| messages::tokens(turn.count, &rendered.tools) as usize)
+    };
+    let active: usize = turn.offer.active.iter().map(size).sum();
+    let room = (budget as usize).saturating_sub(active);
+    let find = |name: &&str| (turn.offer.find)(name).map_or(0, |tool| size(&tool));
+    let sizes: Vec<usize> = others.iter().map(find).collect();
+    let mut left: usize = sizes.iter().sum();
+    if left <= room {
+        return 0;
+    }
+    let too_large = sizes.iter().take_while(|size| {
+        let goes = left > left_of(room);
+        left -= if goes { **size } else { 0 };
+        goes
+    });
+    too_large.count()
 }
 
 /// Returns the first addition from which unused tools are dropped, or `None` if keeping all is cheapest. To drop a tool
@@ -111,9 +142,19 @@ pub(super) fn following(turn: &Turn<'_>) -> Following {
 mod tests {
     use serde_json::json;
 
+    use super::super::ledger::{Added, Addition};
     use super::super::listing::Change;
     use super::super::{Api, Endpoint, Ledger, Listing, Offer};
     use super::*;
+
+    const TOOL: Tool<'static> = Tool {
+        name: "active",
+        description: "",
+        input_schema_json: r#"{"type":"object"}"#,
+        output_schema_json: "",
+        annotations_json: "",
+        signature: "",
+    };
 
     /// Returns where dropping begins, of so many unused tools that stand before a history of 100,000 tokens.
     fn dropped_from(tools: usize) -> Option<usize> {
@@ -126,6 +167,7 @@ mod tests {
             search: true,
             deferred_names: &[],
             listing: Listing::default(),
+            budget: None,
             find: &|_| None,
         };
         let turn = Turn {
@@ -145,6 +187,56 @@ mod tests {
         let tools = (0..tools).map(|number| Defined::of(&format!("tool_{number}"))).collect();
         let placed = Placed { after: 1, tools, change: Change::default() };
         stale_from(&turn, &[placed], 0, &|_| true)
+    }
+
+    /// Returns the tools of earlier turns that go, where each of ten has 100 tokens, as has the active one.
+    fn gone_beyond(budget: Option<u32>) -> Vec<String> {
+        let find = |_: &str| Some(TOOL);
+        let names: Vec<String> = (0..10).map(|number| format!("tool_{number}")).collect();
+        let added = |name: &String| Added { name: name.clone(), definition: 0, anew: false };
+        let addition = Addition {
+            after: 1,
+            digest: 0,
+            tools: names.iter().map(added).collect(),
+            change: Change::default(),
+        };
+        let turn = Turn {
+            api: Api::OpenAiChat,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer: Offer {
+                own: &[],
+                always_on: &[],
+                active: &[TOOL],
+                deferred: 1,
+                catalog_tokens: None,
+                search: true,
+                deferred_names: &[],
+                listing: Listing::default(),
+                budget,
+                find: &find,
+            },
+            system_tokens: 0,
+            messages: &[json!({ "role": "assistant", "tool_calls": [
+                { "function": { "name": "tool_0", "arguments": "{}" } }] })],
+            ledger: &Ledger { additions: vec![addition], ..Ledger::default() },
+            count: &|_| 100,
+        };
+        let mut gone: Vec<String> = beyond(&turn).into_iter().collect();
+        gone.sort();
+        gone
+    }
+
+    #[test]
+    fn what_earlier_turns_added_stays_within_the_budget() {
+        assert_eq!(gone_beyond(None), Vec::<String>::new());
+        assert_eq!(gone_beyond(Some(1_100)), Vec::<String>::new(), "the active tool and ten");
+        // Three quarters of what the active tool leaves stay, so that the next turn has room; a called one goes last.
+        assert_eq!(
+            gone_beyond(Some(500)),
+            ["tool_1", "tool_2", "tool_3", "tool_4", "tool_5", "tool_6", "tool_7"]
+        );
+        assert_eq!(gone_beyond(Some(0)).len(), 10);
     }
 
     #[test]

@@ -347,6 +347,7 @@ mod tests {
             search: true,
             deferred_names: names,
             listing: Listing { tokens: 100, lines },
+            budget: None,
             find: &|_| None,
         };
         Turn {

@@ -42,6 +42,8 @@ pub(super) struct Plan {
     pub listed: Listed,
     /// Digest of each prefix of the conversation.
     prefixes: Vec<u64>,
+    /// Names of tools whose current definitions the messages hold.
+    loaded: Vec<String>,
 }
 
 /// Tools to add at one place.
@@ -108,6 +110,12 @@ impl Plan {
         let ledger = Ledger { way: Some(way), additions, listed };
         let is_too_long = ledger.to_json().to_string().len() > LEDGER_MAX;
         if is_too_long { Ledger { listed: None, ..ledger } } else { ledger }
+    }
+
+    /// Returns the names of the tools that the conversation has by additions.
+    pub(super) fn defined(&self) -> Vec<String> {
+        let added = self.additions.iter().flat_map(|placed| &placed.tools).map(|tool| &tool.name);
+        added.chain(&self.loaded).cloned().collect()
     }
 
     /// Returns the texts of the changes that are told amid the conversation.
@@ -307,6 +315,7 @@ impl Planner<'_, '_> {
                 |key: &str| rendered.tools.first().is_some_and(|t| t.get(key) == loaded.get(key));
             if same("description") && same("parameters") {
                 self.known.insert(name.to_owned());
+                self.plan.loaded.push(name.to_owned());
             }
         }
     }
@@ -484,6 +493,7 @@ mod tests {
             search: true,
             deferred_names: &["a"],
             listing: Listing::default(),
+            budget: None,
             find: &|_| None,
         };
         let turn = Turn {

@@ -84,6 +84,7 @@ mod tests {
             search: true,
             deferred_names: &[],
             listing: Listing::default(),
+            budget: None,
             find,
         }
     }

@@ -34,6 +34,7 @@ pub fn prepare_undeferred(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
             search: turn.offer.search,
             deferred_names: turn.offer.deferred_names,
             listing: turn.offer.listing,
+            budget: turn.offer.budget,
             find: &find,
         },
         system_tokens: turn.system_tokens,

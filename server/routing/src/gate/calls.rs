@@ -98,7 +98,7 @@ impl CallCheck<'_> {
             return Ok(());
         }
         let visibilities = Visibilities::of(self.snapshot, self.state);
-        let shown = self.active.tools.iter().map(|tool| (tool.id, tool)).collect();
+        let shown = self.active.callable().map(|tool| (tool.id, tool)).collect();
         let suggestions = Cell::new(SUGGESTIONS_MAX);
         let seen = Seen { visibilities, shown, suggestions };
         let mut units = 0;
@@ -300,7 +300,7 @@ impl CallCheck<'_> {
     }
 
     fn available(&self, seen: &Seen<'_>) -> Vec<String> {
-        let slots = self.active.tools.iter().filter_map(|t| self.snapshot.names.key(&t.id));
+        let slots = self.active.callable().filter_map(|t| self.snapshot.names.key(&t.id));
         let is_open =
             |slot: &u32| seen.visibilities.tool(self.snapshot, *slot) == Visibility::Allowed;
         let open = slots.filter(is_open);

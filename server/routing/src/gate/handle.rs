@@ -13,7 +13,7 @@ use toolgate_core::identity::{TenantId, ToolKey};
 use toolgate_core::quantized_embedding::{DIMENSIONS_MAX, QuantizedEmbedding};
 use toolgate_store::{ContentHash, PrincipalKey, Revision};
 
-/// Maximum tools of one active set: all of a large catalog if nothing is deferred, at 43 bytes each.
+/// Maximum tools of one handle: all of a large catalog if nothing is deferred, at 43 bytes each.
 pub const TOOLS_MAX: usize = 1_024;
 
 /// Maximum Route calls for which a tool that the model asked for stays.
@@ -22,6 +22,9 @@ pub const HELD_MAX: u8 = 3;
 /// Versions of the format: without a quantized embedding, and with one before the tools (encoder, number of values, values).
 const VERSION: u8 = 1;
 const WITH_EMBEDDING: u8 = 2;
+/// The same with carried tools: their number stands before the tools, and they behind them.
+const CARRYING: u8 = 3;
+const CARRYING_WITH_EMBEDDING: u8 = 4;
 const HEADER: usize = 1 + 8 + 8;
 const TAG: usize = 32;
 const HALF: usize = 16;
@@ -31,7 +34,7 @@ const SIGNATURE: u8 = 1;
 const HELD: u8 = 0b110;
 const HELD_BY: u8 = 1;
 /// Maximum bytes of a handle's base64 text.
-const TEXT_MAX: usize = (HEADER + 8 + 2 + DIMENSIONS_MAX + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
+const TEXT_MAX: usize = (HEADER + 8 + 2 + DIMENSIONS_MAX + 2 + TOOLS_MAX * ENTRY + TAG) * 4 / 3 + 4;
 
 /// Owner of a handle.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +112,9 @@ pub struct ActiveSet {
     pub expires: u64,
     /// Tools in their order.
     pub tools: Vec<ShownTool>,
+    /// Tools beside the active set whose definitions the request still has from earlier turns. They may be called; the next
+    /// active set is not chosen by them.
+    pub carried: Vec<ShownTool>,
     /// QuantizedEmbedding of the intent for which the tools were chosen. Present if calls are remembered.
     pub intent_embedding: Option<QuantizedEmbedding>,
 }
@@ -128,7 +134,20 @@ impl ActiveSet {
         let mut tools = tools;
         tools.truncate(TOOLS_MAX);
         let expires = seconds(now).saturating_add(ttl.as_secs());
-        Self { revision, expires, tools, intent_embedding: None }
+        Self { revision, expires, tools, carried: Vec::new(), intent_embedding: None }
+    }
+
+    /// Returns the set with carried tools. Those for which [`TOOLS_MAX`] leaves no room are left out.
+    #[must_use]
+    pub fn carrying(self, carried: Vec<ShownTool>) -> Self {
+        let mut carried = carried;
+        carried.truncate(TOOLS_MAX.saturating_sub(self.tools.len()));
+        Self { carried, ..self }
+    }
+
+    /// Returns all tools that may be called: the active set, and the carried ones.
+    pub fn callable(&self) -> impl Iterator<Item = &ShownTool> {
+        self.tools.iter().chain(&self.carried)
     }
 
     /// Returns the set with the quantized embedding of the intent it was chosen for.
@@ -143,12 +162,17 @@ impl ActiveSet {
         seconds(now) >= self.expires
     }
 
-    /// Encodes the handle: base64url of version, expiry, revision, the quantized embedding if there is one, the tools and an
-    /// HMAC-SHA-256 tag (RFC 2104).
+    /// Encodes the handle: base64url of version, expiry, revision, the quantized embedding if there is one, the number of
+    /// carried tools if there are any, the tools and an HMAC-SHA-256 tag (RFC 2104).
     #[must_use]
     pub fn seal(&self, key: &HandleKey, holder: Holder<'_>) -> String {
         let mut bytes = Vec::with_capacity(HEADER + self.tools.len() * ENTRY + TAG);
-        bytes.push(if self.intent_embedding.is_some() { WITH_EMBEDDING } else { VERSION });
+        bytes.push(match (self.intent_embedding.is_some(), self.carried.is_empty()) {
+            (false, true) => VERSION,
+            (true, true) => WITH_EMBEDDING,
+            (false, false) => CARRYING,
+            (true, false) => CARRYING_WITH_EMBEDDING,
+        });
         bytes.extend(self.expires.to_be_bytes());
         bytes.extend(self.revision.to_be_bytes());
         if let Some(intent_embedding) = &self.intent_embedding {
@@ -157,7 +181,11 @@ impl ActiveSet {
             bytes.extend(length.expect("quantized embeddings have fewer dimensions").to_be_bytes());
             bytes.extend(intent_embedding.bytes());
         }
-        for tool in &self.tools {
+        if !self.carried.is_empty() {
+            let number = u16::try_from(self.carried.len());
+            bytes.extend(number.expect("a handle has fewer tools").to_be_bytes());
+        }
+        for tool in self.callable() {
             bytes.extend(tool.id);
             bytes.extend(tool.definition);
         }
@@ -190,11 +218,13 @@ impl ActiveSet {
         let (expires, rest) = rest.split_first_chunk::<8>()?;
         let (revision, rest) = rest.split_first_chunk::<8>()?;
         let (intent_embedding, rest) = match *version {
-            VERSION => (None, rest),
-            WITH_EMBEDDING => read_embedding(rest)
+            VERSION | CARRYING => (None, rest),
+            WITH_EMBEDDING | CARRYING_WITH_EMBEDDING => read_embedding(rest)
                 .map(|(intent_embedding, rest)| (Some(intent_embedding), rest))?,
             _ => return None,
         };
+        let is_carrying = matches!(*version, CARRYING | CARRYING_WITH_EMBEDDING);
+        let (carried, rest) = if is_carrying { read_number(rest)? } else { (0, rest) };
         let (entries, remainder) = rest.as_chunks::<ENTRY>();
         if !remainder.is_empty() || entries.len() > TOOLS_MAX {
             return None;
@@ -203,13 +233,22 @@ impl ActiveSet {
             let (id, definition) = entry.split_first_chunk::<HALF>()?;
             Some(ShownTool { id: *id, definition: definition.try_into().ok()? })
         };
+        let (tools, carried) = entries.split_at_checked(entries.len().checked_sub(carried)?)?;
         Some(Self {
             expires: u64::from_be_bytes(*expires),
             revision: Revision::from_be_bytes(*revision),
-            tools: entries.iter().map(tool).collect::<Option<_>>()?,
+            tools: tools.iter().map(tool).collect::<Option<_>>()?,
+            carried: carried.iter().map(tool).collect::<Option<_>>()?,
             intent_embedding,
         })
     }
+}
+
+/// Reads the number of carried tools, which is not 0.
+fn read_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<2>()?;
+    let number = u16::from_be_bytes(*number);
+    (number > 0).then_some((number.into(), rest))
 }
 
 fn read_embedding(bytes: &[u8]) -> Option<(QuantizedEmbedding, &[u8])> {
@@ -293,8 +332,12 @@ mod tests {
             [None, intent_embedding(1), intent_embedding(384), intent_embedding(DIMENSIONS_MAX)]
         {
             for tools in [0, 1, 10, TOOLS_MAX] {
-                let set = set(tools).with_embedding(intent_embedding.clone());
-                assert_eq!(ActiveSet::open(&set.seal(&key, holder), &key, holder), Ok(set));
+                for carried in [0, 1, TOOLS_MAX] {
+                    let carried = self::set(carried).tools;
+                    let set = set(tools).with_embedding(intent_embedding.clone());
+                    let set = set.carrying(carried);
+                    assert_eq!(ActiveSet::open(&set.seal(&key, holder), &key, holder), Ok(set));
+                }
             }
         }
         assert_eq!(set(TOOLS_MAX + 1).tools.len(), TOOLS_MAX);

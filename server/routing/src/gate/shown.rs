@@ -75,6 +75,7 @@ impl TaggedCalls<'_> {
             revision: self.snapshot.revision,
             expires: u64::MAX,
             tools,
+            carried: Vec::new(),
             intent_embedding: None,
         }
     }

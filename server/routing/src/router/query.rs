@@ -133,6 +133,7 @@ impl Options {
     pub fn surroundings(&self) -> Surroundings {
         Surroundings {
             system_tokens: self.system_tokens,
+            own_tools_tokens: 0,
             context_window: self.context_window.or(self.known_window),
         }
     }

@@ -90,6 +90,24 @@ pub struct Ranking {
     pub candidates: Vec<Candidate>,
 }
 
+/// Content of a handle that is to be sealed.
+#[derive(Debug, Default)]
+pub(in crate::router) struct Shown {
+    /// Tools of the active set.
+    pub tools: Vec<ShownTool>,
+    /// Tools of earlier turns whose definitions the request still has.
+    pub carried: Vec<ShownTool>,
+    /// Quantized embedding of the intent that the tools are for; `None` where calls are not remembered.
+    pub intent_embedding: Option<QuantizedEmbedding>,
+}
+
+impl From<ActiveSet> for Shown {
+    fn from(set: ActiveSet) -> Self {
+        let ActiveSet { tools, carried, intent_embedding, .. } = set;
+        Self { tools, carried, intent_embedding }
+    }
+}
+
 /// Answer of a Route call: the active set of one turn.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -99,6 +117,8 @@ pub struct Answer {
     pub detail: Detail,
     /// Tools in their places.
     pub active: Vec<Active>,
+    /// Tools beside them that may be called: the request has their definitions from earlier turns.
+    pub carried: Vec<u32>,
     /// Handle of the active set.
     pub handle: String,
     /// Expiry of the handle, in seconds since 1970 (UTC).
@@ -126,14 +146,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the MCP servers of the active tools, in the order of their best tools.
+    /// Returns the MCP servers of the active tools, in the order of their best tools, and then those of carried tools.
     #[must_use]
     pub fn servers(&self) -> Vec<&ServerName> {
         let mut tools: Vec<&Active> = self.active.iter().collect();
         tools.sort_by(|a, b| b.chosen.score.total_cmp(&a.chosen.score));
         let mut servers: Vec<&ServerName> = Vec::new();
-        for tool in tools {
-            let server = &self.snapshot.tool(tool.chosen.slot).id.server;
+        let slots = tools.iter().map(|tool| &tool.chosen.slot).chain(&self.carried);
+        for slot in slots {
+            let server = &self.snapshot.tool(*slot).id.server;
             if !servers.contains(&server) {
                 servers.push(server);
             }
@@ -316,12 +337,43 @@ impl Router {
         &self,
         holder: Holder<'_>,
         revision: Revision,
-        shown: Vec<ShownTool>,
-        intent_embedding: Option<QuantizedEmbedding>,
+        shown: Shown,
     ) -> (String, u64) {
-        let set = ActiveSet::new(revision, shown, self.shards.clock(), self.handle_ttl);
-        let set = set.with_embedding(intent_embedding);
+        let Shown { tools, carried, intent_embedding } = shown;
+        let set = ActiveSet::new(revision, tools, self.shards.clock(), self.handle_ttl);
+        let set = set.carrying(carried).with_embedding(intent_embedding);
         (set.seal(&self.key, holder), set.expires)
+    }
+
+    /// Lets the tools of these model-facing names be called beside the active set of an answer: the request has their definitions
+    /// from earlier turns.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the answer's handle is not this holder's.
+    pub fn carry<'n>(
+        &self,
+        holder: Holder<'_>,
+        answer: &mut Answer,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<(), Error> {
+        let set = ActiveSet::open(&answer.handle, &self.key, holder).map_err(Error::internal)?;
+        let snapshot = &answer.snapshot;
+        let slots = names.filter_map(|name| snapshot.names.model_name(name));
+        let is_beside = |slot: &u32| {
+            let key = snapshot.tool(*slot).key;
+            set.tools.iter().all(|shown| shown.id != key)
+        };
+        let slots: Vec<u32> = slots.filter(is_beside).collect();
+        if !slots.is_empty() {
+            let shown = |slot: &u32| {
+                let tool = snapshot.tool(*slot);
+                ShownTool::new(tool.key, &tool.hash)
+            };
+            let set = set.carrying(slots.iter().map(shown).collect());
+            answer.handle = set.seal(&self.key, holder);
+            answer.carried = slots;
+        }
+        Ok(())
     }
 
     fn deferring(&self, tenant: &TenantId) -> Deferring {
@@ -399,11 +451,13 @@ impl Router {
         let detail = query.options.detail;
         let active = |chosen: &Chosen| account::active(&snapshot, *chosen, detail);
         let active: Vec<Active> = decision.active.iter().map(active).collect();
-        let shown = decision.active.iter().map(|chosen| chosen.shown(&snapshot)).collect();
         let main = intent::main(&query.intents, &decision.vectors);
-        let intent_embedding = self.intent_embedding(holder.tenant, main);
-        let (handle, handle_expires) =
-            self.seal(holder, snapshot.revision, shown, intent_embedding);
+        let shown = Shown {
+            tools: decision.active.iter().map(|chosen| chosen.shown(&snapshot)).collect(),
+            carried: Vec::new(),
+            intent_embedding: self.intent_embedding(holder.tenant, main),
+        };
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
         let mut visible = decision.visibilities.visible_tokens(&snapshot);
         visible.pool = match query.listed(decision.deferral.sends_everything()) {
@@ -418,6 +472,7 @@ impl Router {
         Answer {
             detail,
             active,
+            carried: Vec::new(),
             handle,
             handle_expires,
             pool: pool.filter(|delta| !delta.is_empty()),

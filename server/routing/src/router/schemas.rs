@@ -12,7 +12,7 @@ use crate::router::answers::explain::{self, Refusal};
 use crate::router::aside::aside;
 use crate::router::query::Detail;
 use crate::router::ranking::rank::FoundBy;
-use crate::router::route::Active;
+use crate::router::route::{Active, Shown};
 use crate::router::selection::choose::Chosen;
 use crate::router::selection::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
@@ -70,8 +70,7 @@ impl Router {
         let state = state.clone();
         let visibilities = aside(&snapshot, move || Ok(Visibilities::of(&shard, &state))).await?;
         // Kept tools keep the definitions that were shown: only the requested tools are shown with new ones.
-        let (mut shown, intent_embedding) =
-            previous.map_or_else(Default::default, |set| (set.tools, set.intent_embedding));
+        let mut shown = previous.map_or_else(Shown::default, Shown::from);
         let mut tools = Vec::new();
         let mut left_out = Vec::new();
         let mut size = AnswerSize::new(*message_max, detail);
@@ -81,17 +80,16 @@ impl Router {
                     left_out.push(LeftOut::over_size(slot, 0.0));
                 }
                 Ok(slot) => {
-                    let chosen = chosen(slot, show(&mut shown, snapshot.tool(slot), detail));
+                    let chosen = chosen(slot, show(&mut shown.tools, snapshot.tool(slot), detail));
                     tools.push(account::active(&snapshot, chosen, detail));
                 }
                 Err(refused) => left_out.push(refused),
             }
         }
-        check_room(&shown)?;
+        check_room(&shown.tools)?;
         self.warm_schemas(holder.tenant, &snapshot, &tools);
         self.usage.count(holder.tenant, &account::looked_up(&tools));
-        let (handle, handle_expires) =
-            self.seal(holder, snapshot.revision, shown, intent_embedding);
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown);
         let refusals = explain::refusals(&snapshot, &visibilities, left_out);
         Ok(SchemaLookup { snapshot, tools, detail, refusals, handle, handle_expires })
     }

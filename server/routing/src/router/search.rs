@@ -13,7 +13,7 @@ use std::time::Instant;
 use toolgate_telemetry::part;
 use tracing::Instrument as _;
 
-use crate::gate::handle::{Holder, ShownTool};
+use crate::gate::handle::Holder;
 use crate::gate::visibility::Visibilities;
 use crate::router::Router;
 use crate::router::answers::account;
@@ -27,7 +27,7 @@ use crate::router::query::Detail;
 use crate::router::ranking::fuse::POOL;
 use crate::router::ranking::level::Level;
 use crate::router::ranking::rank::{Candidate, Embedded, FoundBy};
-use crate::router::route::{Active, Degraded};
+use crate::router::route::{Active, Degraded, Shown};
 use crate::router::schemas::{check_room, show};
 use crate::router::selection::caps::{Caps, UntrustedCaps};
 use crate::router::selection::choose::Chosen;
@@ -112,14 +112,6 @@ pub struct SearchAnswer {
     pub degraded: Vec<Degraded>,
 }
 
-/// Content of a handle.
-struct Covered {
-    /// Tools that the handle covers.
-    tools: Vec<ShownTool>,
-    /// Quantized embedding of the intent that they are for; `None` where calls are not remembered.
-    intent_embedding: Option<QuantizedEmbedding>,
-}
-
 /// Search results before they are rendered.
 #[derive(Debug)]
 struct Findings {
@@ -177,13 +169,8 @@ impl Router {
             }
         };
         // The intent of the turn says more than a search made on the way.
-        let covered = match previous {
-            Some(set) => Covered {
-                tools: set.tools,
-                intent_embedding: set.intent_embedding.or(searched_for),
-            },
-            None => Covered { tools: Vec::new(), intent_embedding: searched_for },
-        };
+        let mut covered = previous.map_or_else(Shown::default, Shown::from);
+        covered.intent_embedding = covered.intent_embedding.or(searched_for);
         degraded.extend(self.staleness(holder.tenant, &snapshot));
         let pending = pending::visible(&snapshot, &visibilities, &query.state);
         let deferred = match self.defers(holder.tenant) {
@@ -244,7 +231,7 @@ impl Router {
         query: &SearchQuery,
         mut findings: Findings,
         visibilities: &Visibilities,
-        mut covered: Covered,
+        mut covered: Shown,
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
         let mut size = AnswerSize::new(query.message_max, query.detail);
@@ -277,8 +264,7 @@ impl Router {
                 format!("{left_over} more do not fit in one answer: ask for fewer at a time.");
             findings.message = format!("{} {more}", findings.message).trim_start().to_owned();
         }
-        let (handle, handle_expires) =
-            self.seal(holder, snapshot.revision, covered.tools, covered.intent_embedding);
+        let (handle, handle_expires) = self.seal(holder, snapshot.revision, covered);
         Ok(SearchAnswer {
             form: findings.form,
             detail: query.detail,

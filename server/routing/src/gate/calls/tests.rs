@@ -48,7 +48,13 @@ fn judge(
 ) -> (Result<Vec<Option<Verdict>>, Error>, u64) {
     let snapshot = shard(8);
     let tools = snapshot.tools.iter().map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
-    let active = ActiveSet { revision: 1, expires: u64::MAX, tools, intent_embedding: None };
+    let active = ActiveSet {
+        revision: 1,
+        expires: u64::MAX,
+        tools,
+        carried: Vec::new(),
+        intent_embedding: None,
+    };
     let schemas = Schemas::default();
     let check = CallCheck {
         tenant: &TenantId::parse("acme").expect("a name"),
@@ -89,4 +95,40 @@ fn no_more_is_compiled_at_a_time_than_was_said() {
         assert_eq!(verdicts.iter().flatten().count(), compiled, "{verdicts:?}");
         assert_eq!(compilations, compiled as u64);
     }
+}
+
+#[test]
+fn a_tool_that_the_request_still_defines_may_be_called() {
+    let snapshot = shard(3);
+    let entry = |slot: u32| {
+        let tool = snapshot.tool(slot);
+        ShownTool::new(tool.key, &tool.hash)
+    };
+    let changed = ShownTool::new(snapshot.tool(1).key, &[7; 32]);
+    let active = ActiveSet {
+        revision: 1,
+        expires: u64::MAX,
+        tools: Vec::new(),
+        carried: vec![entry(0), changed],
+        intent_embedding: None,
+    };
+    let check = CallCheck {
+        tenant: &TenantId::parse("acme").expect("a name"),
+        snapshot: &snapshot,
+        state: &AgentState::default(),
+        active: &active,
+        schemas: &Schemas::default(),
+        now: SystemTime::UNIX_EPOCH,
+        deadline: None,
+    };
+    let call = |slot: u32| Call {
+        tool: snapshot.tool(slot).model_name.to_string(),
+        arguments: "{}".to_owned(),
+        ..Call::default()
+    };
+    let verdicts = check.verdicts(&[call(0), call(1), call(2)]).expect("verdicts");
+    let codes: Vec<_> =
+        verdicts.into_iter().map(|one| one.err().map(|refused| refused.code)).collect();
+    let refused = [RefusalCode::SchemaChanged, RefusalCode::ToolNotAvailable].map(Some);
+    assert_eq!(codes, [&[None], &refused[..]].concat());
 }

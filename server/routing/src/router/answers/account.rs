@@ -32,7 +32,7 @@ impl Account {
         let rho = |tools: u64| {
             let window = f64::from(beside.context_window?);
             #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
-            let spent = tools as f64 + f64::from(beside.system_tokens);
+            let spent = (tools + beside.own_tools_tokens) as f64 + f64::from(beside.system_tokens);
             Some((1.0 - spent / window).max(0.0))
         };
         Self {

@@ -43,6 +43,8 @@ impl Default for TextTokens {
 pub struct Surroundings {
     /// Tokens of the system prompt.
     pub system_tokens: u32,
+    /// Tokens of the agent's own tools; 0 where a request does not hold them.
+    pub own_tools_tokens: u64,
     /// Tokens of the context window; `None` if it is unknown.
     pub context_window: Option<u32>,
 }
@@ -75,6 +77,7 @@ impl Utilisation {
             return Self::default();
         }
         let tools = account.phase1.saturating_add(account.phase2);
+        let tools = tools.saturating_add(beside.own_tools_tokens);
         let overhead = tools.saturating_add(beside.system_tokens.into());
         let request = tokens.saturating_add(overhead);
         #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
@@ -147,8 +150,9 @@ mod tests {
     }
 
     fn used(tokens: u64, window: Option<u32>) -> Utilisation {
-        let beside = Surroundings { system_tokens: 100, context_window: window };
-        Utilisation::new(tokens, &account(200, 400), beside)
+        let beside =
+            Surroundings { system_tokens: 100, own_tools_tokens: 300, context_window: window };
+        Utilisation::new(tokens, &account(200, 100), beside)
     }
 
     #[test]

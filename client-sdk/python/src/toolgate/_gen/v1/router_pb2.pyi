@@ -923,7 +923,8 @@ class RouteOptions(_message.Message):
     """
     active_token_budget: _builtins.int
     """The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-    room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+    room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+    request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
     """
     history_tokens: _builtins.int
     """cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
@@ -1112,7 +1113,9 @@ class RouteResponse(_message.Message):
     CONVERSATION_SNAPSHOT_FIELD_NUMBER: _builtins.int
     SERVERS_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
-    """Names this active set to Gate and to the next Route. Opaque, signed."""
+    """Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+    request still defines from earlier turns. Opaque, signed.
+    """
     catalog_revision: _builtins.int
     """The catalog revision that this answer is based on."""
     conversation_snapshot: _builtins.str
@@ -1181,7 +1184,7 @@ class RouteResponse(_message.Message):
     @_builtins.property
     def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-        the order of their best tools.
+        the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
         """
 
     def __init__(
@@ -1585,7 +1588,8 @@ class TokenAccounting(_message.Message):
     """`full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral does not pay."""
     rho: _builtins.float
     """Effective context utilisation, task / (task + tools + system), of a full window: the share that
-    phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+    phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+    leave. Absent without a window.
     """
     rho_full: _builtins.float
     """The same with all definitions sent. Absent without a window."""
@@ -1593,7 +1597,7 @@ class TokenAccounting(_message.Message):
     """Messages of the conversation (`state.messages_json`). 0 without them."""
     conversation_rho: _builtins.float
     """Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-    system)`. Absent without a conversation.
+    system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
     """
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___ContextWarning.ValueType]:

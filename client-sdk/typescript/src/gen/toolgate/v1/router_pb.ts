@@ -480,7 +480,8 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
 
   /**
    * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-   * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+   * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+   * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
    *
    * @generated from field: optional uint32 active_token_budget = 15;
    */
@@ -634,7 +635,8 @@ export type RouteResponse = Message<"toolgate.v1.RouteResponse"> & {
   activeTools: ActiveTool[];
 
   /**
-   * Names this active set to Gate and to the next Route. Opaque, signed.
+   * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+   * request still defines from earlier turns. Opaque, signed.
    *
    * @generated from field: string active_set_handle = 2;
    */
@@ -744,7 +746,7 @@ export type RouteResponse = Message<"toolgate.v1.RouteResponse"> & {
 
   /**
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    *
    * @generated from field: repeated string servers = 17;
    */
@@ -1230,7 +1232,8 @@ export type TokenAccounting = Message<"toolgate.v1.TokenAccounting"> & {
 
   /**
    * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-   * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+   * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+   * leave. Absent without a window.
    *
    * @generated from field: optional double rho = 6;
    */
@@ -1252,7 +1255,7 @@ export type TokenAccounting = Message<"toolgate.v1.TokenAccounting"> & {
 
   /**
    * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-   * system)`. Absent without a conversation.
+   * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
    *
    * @generated from field: optional double conversation_rho = 9;
    */

@@ -559,7 +559,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-   * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+   * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+   * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 active_token_budget = 15;</code>
@@ -572,7 +573,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-   * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+   * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+   * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 active_token_budget = 15;</code>
@@ -2741,7 +2743,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-     * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+     * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+     * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 active_token_budget = 15;</code>
@@ -2754,7 +2757,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-     * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+     * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+     * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 active_token_budget = 15;</code>
@@ -2767,7 +2771,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-     * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+     * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+     * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 active_token_budget = 15;</code>
@@ -2784,7 +2789,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-     * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+     * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+     * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
      * </pre>
      *
      * <code>optional uint32 active_token_budget = 15;</code>

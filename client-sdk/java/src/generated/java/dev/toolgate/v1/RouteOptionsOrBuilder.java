@@ -354,7 +354,8 @@ public interface RouteOptionsOrBuilder extends
   /**
    * <pre>
    * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-   * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+   * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+   * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 active_token_budget = 15;</code>
@@ -364,7 +365,8 @@ public interface RouteOptionsOrBuilder extends
   /**
    * <pre>
    * The most cl100k_base tokens that all full definitions of the active set may cost. When new tools need
-   * room, kept tools that the conversation has left behind go, the least overlap first. Absent: no cap.
+   * room, kept tools that the conversation has left behind go, the least overlap first. With `render.strategy` those that the
+   * request still defines from earlier turns count too: beyond it, the ones that were called longest ago go. Absent: no cap.
    * </pre>
    *
    * <code>optional uint32 active_token_budget = 15;</code>

@@ -129,7 +129,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object activeSetHandle_ = "";
   /**
    * <pre>
-   * Names this active set to Gate and to the next Route. Opaque, signed.
+   * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+   * request still defines from earlier turns. Opaque, signed.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -150,7 +151,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Names this active set to Gate and to the next Route. Opaque, signed.
+   * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+   * request still defines from earlier turns. Opaque, signed.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -810,7 +812,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -823,7 +825,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -835,7 +837,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -848,7 +850,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -2196,7 +2198,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object activeSetHandle_ = "";
     /**
      * <pre>
-     * Names this active set to Gate and to the next Route. Opaque, signed.
+     * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+     * request still defines from earlier turns. Opaque, signed.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -2216,7 +2219,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names this active set to Gate and to the next Route. Opaque, signed.
+     * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+     * request still defines from earlier turns. Opaque, signed.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -2237,7 +2241,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names this active set to Gate and to the next Route. Opaque, signed.
+     * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+     * request still defines from earlier turns. Opaque, signed.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -2254,7 +2259,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names this active set to Gate and to the next Route. Opaque, signed.
+     * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+     * request still defines from earlier turns. Opaque, signed.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -2268,7 +2274,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names this active set to Gate and to the next Route. Opaque, signed.
+     * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+     * request still defines from earlier turns. Opaque, signed.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -4680,7 +4687,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4694,7 +4701,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4706,7 +4713,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4719,7 +4726,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4733,7 +4740,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4753,7 +4760,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4772,7 +4779,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4791,7 +4798,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>
@@ -4807,7 +4814,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-     * the order of their best tools.
+     * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
      * </pre>
      *
      * <code>repeated string servers = 17;</code>

@@ -61,7 +61,8 @@ public interface RouteResponseOrBuilder extends
 
   /**
    * <pre>
-   * Names this active set to Gate and to the next Route. Opaque, signed.
+   * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+   * request still defines from earlier turns. Opaque, signed.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -70,7 +71,8 @@ public interface RouteResponseOrBuilder extends
   java.lang.String getActiveSetHandle();
   /**
    * <pre>
-   * Names this active set to Gate and to the next Route. Opaque, signed.
+   * Names this active set to Gate and to the next Route. With `render.strategy` Gate also lets the tools be called that the
+   * request still defines from earlier turns. Opaque, signed.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -518,7 +520,7 @@ public interface RouteResponseOrBuilder extends
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -529,7 +531,7 @@ public interface RouteResponseOrBuilder extends
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -539,7 +541,7 @@ public interface RouteResponseOrBuilder extends
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>
@@ -550,7 +552,7 @@ public interface RouteResponseOrBuilder extends
   /**
    * <pre>
    * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
-   * the order of their best tools.
+   * the order of their best tools, and with `render.strategy` those of tools that the request still defines from earlier turns.
    * </pre>
    *
    * <code>repeated string servers = 17;</code>

@@ -165,7 +165,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-   * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+   * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+   * leave. Absent without a window.
    * </pre>
    *
    * <code>optional double rho = 6;</code>
@@ -178,7 +179,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-   * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+   * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+   * leave. Absent without a window.
    * </pre>
    *
    * <code>optional double rho = 6;</code>
@@ -236,7 +238,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-   * system)`. Absent without a conversation.
+   * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
    * </pre>
    *
    * <code>optional double conversation_rho = 9;</code>
@@ -249,7 +251,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-   * system)`. Absent without a conversation.
+   * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
    * </pre>
    *
    * <code>optional double conversation_rho = 9;</code>
@@ -1190,7 +1192,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-     * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+     * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+     * leave. Absent without a window.
      * </pre>
      *
      * <code>optional double rho = 6;</code>
@@ -1203,7 +1206,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-     * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+     * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+     * leave. Absent without a window.
      * </pre>
      *
      * <code>optional double rho = 6;</code>
@@ -1216,7 +1220,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-     * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+     * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+     * leave. Absent without a window.
      * </pre>
      *
      * <code>optional double rho = 6;</code>
@@ -1233,7 +1238,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-     * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+     * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+     * leave. Absent without a window.
      * </pre>
      *
      * <code>optional double rho = 6;</code>
@@ -1350,7 +1356,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-     * system)`. Absent without a conversation.
+     * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
      * </pre>
      *
      * <code>optional double conversation_rho = 9;</code>
@@ -1363,7 +1369,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-     * system)`. Absent without a conversation.
+     * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
      * </pre>
      *
      * <code>optional double conversation_rho = 9;</code>
@@ -1376,7 +1382,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-     * system)`. Absent without a conversation.
+     * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
      * </pre>
      *
      * <code>optional double conversation_rho = 9;</code>
@@ -1393,7 +1399,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-     * system)`. Absent without a conversation.
+     * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
      * </pre>
      *
      * <code>optional double conversation_rho = 9;</code>

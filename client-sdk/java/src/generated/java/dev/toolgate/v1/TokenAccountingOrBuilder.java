@@ -76,7 +76,8 @@ public interface TokenAccountingOrBuilder extends
   /**
    * <pre>
    * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-   * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+   * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+   * leave. Absent without a window.
    * </pre>
    *
    * <code>optional double rho = 6;</code>
@@ -86,7 +87,8 @@ public interface TokenAccountingOrBuilder extends
   /**
    * <pre>
    * Effective context utilisation, task / (task + tools + system), of a full window: the share that
-   * phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
+   * phases 1 and 2 and the system prompt leave to the task, at least 0; with `render.strategy`, also what the agent's own tools
+   * leave. Absent without a window.
    * </pre>
    *
    * <code>optional double rho = 6;</code>
@@ -126,7 +128,7 @@ public interface TokenAccountingOrBuilder extends
   /**
    * <pre>
    * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-   * system)`. Absent without a conversation.
+   * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
    * </pre>
    *
    * <code>optional double conversation_rho = 9;</code>
@@ -136,7 +138,7 @@ public interface TokenAccountingOrBuilder extends
   /**
    * <pre>
    * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
-   * system)`. Absent without a conversation.
+   * system)`; with `render.strategy`, the agent's own tools are among the tools. Absent without a conversation.
    * </pre>
    *
    * <code>optional double conversation_rho = 9;</code>
