@@ -354,7 +354,7 @@ def spoken(message: dict[str, Any]) -> str:
 def defined(value: Any) -> int:
     """The number of tools that a part of a request defines, in its tools or amid its messages."""
     if isinstance(value, str):
-        return value.count('"input_schema":')
+        return sum(value.count(f'"{field}":{{') for field in ("input_schema", "parameters"))
     if isinstance(value, list):
         return sum(map(defined, value))
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ use crate::render::{
 /// Definition of the envelope. `name` comes first, so that a stream can be told as a call of that tool early on.
 const CALL_TOOL: Tool<'static> = Tool {
     name: CALL_TOOL_NAME,
-    description: "Calls a tool that a message describes.",
+    description: "Calls a tool that messages describe.",
     input_schema_json: concat!(
         r#"{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"}},"#,
         r#""required":["name","arguments"]}"#,
@@ -95,9 +95,17 @@ pub(super) fn render_added(way: Way, tool: Tool<'_>) -> Result<Rendered, RenderE
         if !description.is_null() {
             definition["description"] = description;
         }
-        definition["input_schema"] = schema;
+        definition[schema_field(way.api)] = schema;
     }
     Ok(rendered)
+}
+
+/// Returns the name that the API's own definitions give to a schema of arguments. Models know it, and it is shorter.
+fn schema_field(api: Api) -> &'static str {
+    match api {
+        Api::Anthropic => "input_schema",
+        Api::OpenAiChat | Api::OpenAiResponses | Api::Gemini => "parameters",
+    }
 }
 
 /// Takes out of a definition's schema what tells a model nothing. A strict one is a program's to read: it stays whole.
