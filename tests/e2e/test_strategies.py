@@ -13,6 +13,7 @@ from toolgate_process import ToolgateProcess
 from toolgate import (
     Call,
     Client,
+    ContextWarning,
     ModelRequest,
     RenderOptions,
     RouteResult,
@@ -582,3 +583,48 @@ def test_b10_a_change_of_the_catalog_is_told_once_and_leaves_the_prefix(
     )
     assert json.dumps(last.messages).count(found) == 1
     assert found in json.dumps(last.messages[at]), "it stays where it was told"
+
+
+@pytest.mark.parametrize("strategy", ["native", "envelope", "auto"])
+def test_a8_a19_tools_of_earlier_turns_count_in_phase_2_in_rho_and_in_warnings(
+    client: Client, strategy: str
+) -> None:
+    def play(**route: Any) -> tuple[list[RouteResult], dict[str, int]]:
+        talk = Conversation(client, strategy)
+        talk.route = {"model": MODELS["anthropic"], **route}
+        turns: list[RouteResult] = []
+        ever: dict[str, int] = {}
+        for text in (ANSWER * 8 + TEXTS[0], *TEXTS[1:]):
+            turn, request = talk.turn(text)
+            assert request.strategy == ("ENVELOPE" if strategy == "envelope" else "NATIVE")
+            turns.append(turn)
+            ever |= {one.model_name: one.schema_tokens for one in turn.tools}
+            talk.say(ANSWER)
+        sent = json.dumps([request.tools, list(request.messages)])
+        assert all(name in sent for name in ever), "each tool is amid the messages to the end"
+        return turns, ever
+
+    turns, ever = play()
+    first, last = turns[0].accounting, turns[-1].accounting
+    active = {one.model_name: one.schema_tokens for one in turns[-1].tools}
+    carried = sum(tokens for name, tokens in ever.items() if name not in active)
+    assert carried > 0, "the topics differ"
+    alone = sum(active.values())
+    # Definitions stand in a request with other signs around them than in a catalog.
+    assert alone < alone + 0.9 * carried < last.phase2_tokens < 1.2 * sum(ever.values())
+    assert last.phase1_tokens == first.phase1_tokens
+    tools = last.phase1_tokens + last.phase2_tokens
+    assert last.rho == pytest.approx(1 - tools / 1_000_000)
+    assert last.rho is not None
+    assert first.rho is not None
+    assert last.rho < first.rho
+    said = last.conversation_tokens
+    assert last.conversation_rho == pytest.approx(said / (said + tools))
+
+    # A system prompt that the active tools alone would leave within the bound.
+    bound = said / 0.3
+    system = round(bound - said - (tools + last.phase1_tokens + alone) / 2)
+    warned = play(system_tokens=system)[0][-1].accounting
+    assert warned.phase2_tokens == last.phase2_tokens
+    assert said + system + last.phase1_tokens + alone < bound < said + system + tools
+    assert ContextWarning.LOW_UTILISATION in warned.warnings
