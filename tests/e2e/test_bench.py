@@ -67,6 +67,43 @@ def test_tool_attention_finds_what_turns_take(written: tuple[str, str, str]) -> 
     assert 0 < some < of == 60
 
 
+def test_a13_ablations_change_what_is_sent_and_each_cell_says_its_origin(
+    written: tuple[str, str, str],
+) -> None:
+    tables = {table["id"]: table for table in json.loads(written[1])["tables"]}
+    ablations = tables["ablations"]
+    rows = {row[0]: dict(zip(ablations["columns"], row, strict=True)) for row in ablations["rows"]}
+    whole = rows["Tool Attention"]
+    words = rows["TF-IDF instead of the encoder"]
+    assert words["phase 1"] == whole["phase 1"]
+    # Of the testbed's tools, few share a rare word with an intent.
+    assert 1 <= words["tools"] < whole["tools"] / 2
+    assert 0 < words["phase 2"] < whole["phase 2"] / 2
+    by_words = {row[0]: row[1:] for row in tables["catalog"]["rows"]}
+    assert by_words["Tool Attention by TF-IDF"] != by_words["Tool Attention"]
+    assert rows["no preconditions"]["tools"] > whole["tools"]
+    assert rows["no preconditions"]["phase 2"] > whole["phase 2"]
+    assert rows["k = 5"]["tools"] < whole["tools"] < rows["k = 20"]["tools"]
+    assert rows["threshold .40"]["tools"] < whole["tools"] < rows["threshold .15"]["tools"]
+
+    said = {"measured", "fitted", "copied", "published", "priced", "projected"}
+    for name, table in tables.items():
+        for row, origins in zip(table["rows"], table["origins"], strict=True):
+            assert origins[0] == "none", "a title"
+            for cell, origin in zip(row[1:], origins[1:], strict=True):
+                assert (origin in said) is (cell is not None), (name, row[0], cell, origin)
+                assert origin in {*said, "none"}
+                assert (origin == "projected") is (table["kind"] == "projection")
+    origins = dict(zip(rows, ablations["origins"], strict=True))
+    assert origins["no check of calls"] == ["none", *["copied"] * 2, "published", *["copied"] * 2]
+    assert set(origins["MPNet instead of MiniLM"]) == {"none", "published"}, "never loaded"
+    paper = {row[ablations["columns"].index("paper")] for row in ablations["origins"]}
+    assert paper == {"none", "published"}
+    assert re.search(
+        r"^\| no check of calls \|( [\d,]+ \(copied\) \|){2}", written[0], re.MULTILINE
+    )
+
+
 def test_what_is_wrong_is_told_before_anything_is_measured(binary: Path, tmp_path: Path) -> None:
     for arguments, code, words in [
         (["--catalog", "tests/data/servers"], 2, "--queries"),
