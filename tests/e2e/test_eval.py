@@ -206,3 +206,37 @@ def test_no_kept_set_is_dearer(folder: Folder) -> None:
         most = {one["layout"]: one["most_tools"] for one in played["layouts"]}
         assert most["the default's set first"] <= 10
         assert most["the default's set before the message"] <= 10
+
+
+def test_a7_hit_rates_of_thirty_turns_stand_beside_the_naive_layout(folder: Folder) -> None:
+    servers = ("filesystem", "git", "kubernetes", "slack")
+    for name in servers:
+        folder.write(f"servers/{name}.json", (DATA / "servers" / f"{name}.json").read_text())
+    lines = (DATA / "intents" / "people.jsonl").read_text().splitlines()
+    asked: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    folder.write_lines(
+        "intents.jsonl",
+        [
+            one
+            for one in asked
+            if one["relevant"] and all(name.split("/")[0] in servers for name in one["relevant"])
+        ],
+    )
+    flags = ("--catalog", "servers", "--queries", "intents.jsonl", "--resamples", "0")
+    conversation = folder.report(*flags, "--conversation", "30")["conversation"]
+    assert conversation["turns"] == 30
+    assert len(conversation["histories"]) == 4
+    for played in conversation["histories"]:
+        layouts = {one["layout"]: one for one in played["layouts"]}
+        rates = {name: one["hit_rate"] for name, one in layouts.items()}
+        for name, one in layouts.items():
+            assert rates[name] == pytest.approx(one["cached_tokens"] / one["tokens"])
+            assert 0 <= rates[name] < 1
+        anew = rates["the best schemas first, anew each turn"]
+        paper = "summaries first, schemas anew before the message (the paper's)"
+        default = "the default's set before the message"
+        assert all(rates[name] > anew + 0.2 for name in ("all schemas first", paper, default))
+        # A high rate is no small price.
+        priced = {name: one["priced_tokens"] for name, one in layouts.items()}
+        assert rates["all schemas first"] > rates[paper]
+        assert priced["all schemas first"] > priced[paper] > priced[default]
