@@ -6,15 +6,27 @@ a client that routes, searches and gates with nothing beside texts.
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from catalogs import tool
+from conftest import StartServer
 from mcp.types import ListToolsResult
 from test_integrations_types import LARGE, LONG_SAID, MODELS
 from test_own_loop import CALL, SEARCH, Step, answer
 
-from toolgate import Call, Client, Conversation, ModelRequest, RefusalCode, RenderOptions
+from toolgate import (
+    SEARCH_TOOL,
+    Call,
+    Client,
+    Conversation,
+    DeferralReason,
+    ModelRequest,
+    RefusalCode,
+    RenderOptions,
+    RouteResult,
+)
 
 ASKED = LONG_SAID[0]
 """What is said first: so long that the provider caches it."""
@@ -296,6 +308,48 @@ def test_b18_by_default_the_request_decides_whether_it_can_be_searched_in(
         assert SEARCH not in json.dumps(whole.tools)
 
 
+def test_b18_the_model_and_the_tokens_decide_whether_the_request_is_searched_in(
+    start_server: StartServer,
+) -> None:
+    with start_server({"deferral.denied_models": "haiku"}).client() as client:
+        LARGE.listed(client)
+        for api, model in MODELS.items():
+            said: dict[str, Any] = {"role": "user", "content": ASKED}
+            if api == "gemini":
+                said = {"role": "user", "parts": [{"text": ASKED}]}
+            render = RenderOptions(api, strategy="auto", search_tool=True)
+            ask = partial(client.route, ASKED, state={"messages": [said]}, render=render)
+            half: dict[str, Any] = {"model": model, "deferral": "auto", "context_window": 100_000}
+            offered = (
+                ask(model=model),
+                ask(**half, deferral_percent=4),
+                # Of so small a window, the definitions are a tenth.
+                ask(model=model, deferral="auto", context_window=40_000),
+            )
+            for turn in offered:
+                assert turn.deferral.offer_search
+                assert shown(turn.request) < LARGE.names
+                assert '"tool_search"' in json.dumps(turn.request.tools) or SEARCH in json.dumps(
+                    turn.request.tools
+                )
+            gates = (
+                (DeferralReason.MODEL_UNSUPPORTED, ask(model="claude-haiku-4-5")),
+                (DeferralReason.MODEL_UNSUPPORTED, ask(model="my-haiku", deferral="always")),
+                (DeferralReason.UNDER_THRESHOLD, ask(**half, deferral_percent=5)),
+                (DeferralReason.UNDER_THRESHOLD, ask(**half)),
+            )
+            for reason, turn in gates:
+                assert turn.deferral.reason is reason
+                assert not turn.deferral.offer_search
+                whole = turn.request
+                assert (whole.strategy, whole.betas) == ("PASS", ())
+                assert shown(whole) == LARGE.names, "all tools go"
+                sent = json.dumps([whole.tools, list(whole.messages)])
+                for ours in (SEARCH, CALL, '"tool_search"', "defer_loading"):
+                    assert ours not in sent, (api, reason, ours)
+                assert whole.messages == [said]
+
+
 @BY_API
 def test_b22_by_default_a_search_says_how_many_tools_are_deferred_in_all(
     client: Client, api: str
@@ -330,3 +384,50 @@ def test_b12_a_loop_of_ones_own_is_at_the_providers_host_unless_it_says_another(
     chosen = asyncio.run(first(**elsewhere, deferral="always"))
     assert chosen.strategy == "ENVELOPE"
     assert len(shown(chosen)) < len(LARGE.names)
+
+
+TOPICS = (
+    ASKED,
+    "add a reaction to the last Slack message",
+    "show me the unstaged changes in this repository",
+    "what time is it in Tokyo?",
+)
+DONE = "It is done. " + "This is what it means for the rest of the week. " * 60
+"""So long an answer that no tool is dropped for it to be written to the cache again."""
+
+
+@BY_API
+def test_a19_by_default_the_report_of_a_conversation_adds_up_its_turns(
+    client: Client, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[RouteResult] = []
+    route = client.route
+
+    def kept(*arguments: Any, **options: Any) -> RouteResult:
+        turns.append(route(*arguments, **options))
+        return turns[-1]
+
+    monkeypatch.setattr(client, "route", kept)
+    talk = Talk(api)
+    tokens: dict[str, int] = {}
+    least: list[int] = []
+
+    async def run() -> None:
+        conversation = await talk.begin(client)
+        tokens.update((one.model_name, one.schema_tokens) for one in client.list_tools())
+        for text in TOPICS:
+            await talk.say(conversation, text, DONE)
+            catalog = sum(tokens[name] for name in shown(talk.requests[-1]))
+            least.append(catalog + SEARCH_TOOL.schema_tokens)
+            report = conversation.report()
+            told = [turn.accounting for turn in turns]
+            assert report.requests == len(told) == len(least)
+            assert report.all_tools_tokens == sum(turn.full_catalog_tokens for turn in told)
+            assert report.saved_tokens == report.all_tools_tokens - report.shown_tokens
+            sent = sum(turn.phase1_tokens + turn.phase2_tokens for turn in told)
+            assert sum(least) <= report.shown_tokens <= sent
+            assert report.rho == told[-1].conversation_rho
+            assert report.highest_rho == max(turn.conversation_rho or 0 for turn in told)
+
+    asyncio.run(run())
+    assert least == sorted(set(least)), "each topic's tools stay in the requests that follow"
