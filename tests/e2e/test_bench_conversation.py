@@ -50,6 +50,18 @@ def test_every_file_is_written_and_auto_is_too_dear_only_in_known_cells(
         assert {"paper", "anew", "cut", "auto"} <= set(texts), path.name
 
 
+def test_auto_is_within_two_percent_of_the_cheapest_over_shipped_sets(binary: Path) -> None:
+    small = ["--catalog", "tests/data/other-languages"]
+    small += ["--queries", "tests/data/intents/own-language.jsonl"]
+    # Each length is played over all intents, as single turns, as conversations of five, and so on.
+    for turns in ("1", "5", "20"):
+        lengths = ["--turns", turns, "--conversations", "60"]
+        done = bench(binary, *small, "--history", "0,1000,20000,100000", *lengths)
+        assert done.returncode == 0, done.stderr
+    done = bench(binary, *DATA, "--history", "0", "--turns", "1,5", "--conversations", "30")
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_is_wrong_is_told_before_anything_is_measured(binary: Path, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "none" / "page.md")
     for arguments, words in [
