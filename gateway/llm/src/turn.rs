@@ -1117,6 +1117,9 @@ pub(crate) fn warm_up() {
 }
 
 #[cfg(test)]
+mod recorded;
+
+#[cfg(test)]
 pub(crate) mod tests {
     use std::collections::BTreeMap;
 
@@ -1132,7 +1135,8 @@ pub(crate) mod tests {
         let mut config = Config::default();
         config.llm.strategy = StrategyConfig::Envelope;
         config.llm.gate = gate;
-        let chat = Chat::read(api, "", request.to_owned(), &config.llm).expect("a chat");
+        let path = "/v1beta/models/m:generateContent";
+        let chat = Chat::read(api, path, request.to_owned(), &config.llm).expect("a chat");
         let toolset = Arc::new(toolset::tests::known(&chat.deferred));
         let decider = Decider::new(plane, None, &config, Savings::default());
         decider.begin(chat, Arc::from("t"), toolset, State::default())
