@@ -185,7 +185,7 @@ impl Exchange {
             return Err(self.failed(&failure));
         }
         let status = answer.status;
-        let mut headers = headers::of_answer(answer.headers.clone());
+        let mut headers = headers::of_answer(status, answer.headers.clone());
         headers.remove(header::CONTENT_LENGTH);
         let mut response = match read(answer).await.map_err(|failure| self.failed(&failure))? {
             Read::Text(text) if status == StatusCode::OK => return Ok(text),

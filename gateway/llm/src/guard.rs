@@ -62,12 +62,20 @@ fn host_in_url(address: IpAddr) -> String {
     }
 }
 
-/// Returns the host that a request names, in lower case.
+/// Returns the host that a request names, in lower case. `None` if it names none, several, or one that can't be read.
 fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let authority = named.or(uri.authority().map(Authority::as_str));
-    let authority = authority.and_then(|authority| authority.parse::<Authority>().ok());
-    authority.map(|authority| authority.host().to_ascii_lowercase())
+    let in_header = headers.get_all(header::HOST).iter().map(|host| {
+        let authority = host.to_str().ok()?.parse::<Authority>().ok()?;
+        Some(authority.host().to_ascii_lowercase())
+    });
+    let in_target = uri.authority().map(|authority| Some(authority.host().to_ascii_lowercase()));
+    let mut named: Vec<Option<String>> = in_header.collect();
+    if named.len() > 1 {
+        return None;
+    }
+    named.extend(in_target);
+    let first = named.first()?.clone();
+    named.iter().all(|name| *name == first).then_some(first)?
 }
 
 #[cfg(test)]
@@ -93,6 +101,22 @@ mod tests {
         for host in [None, Some("evil.example"), Some("localhost.evil.example"), Some("a b")] {
             assert!(!allows(host, None), "{host:?}");
         }
+        let twice = |target: &'static str, hosts: &[&'static str]| {
+            let hosts = hosts.iter().map(|host| (header::HOST, HeaderValue::from_static(host)));
+            let mut headers = HeaderMap::new();
+            hosts.for_each(|(name, host)| {
+                headers.append(name, host);
+            });
+            names.allow(&Uri::from_static(target), &headers)
+        };
+        assert!(twice("http://localhost:7090/openai", &["LOCALHOST:7090"]));
+        assert!(twice("http://localhost:7090/openai", &[]));
+        assert!(!twice("http://evil.example/openai", &["localhost"]));
+        assert!(!twice("http://localhost@evil.example/openai", &["localhost"]));
+        assert!(!twice("http://localhost/openai", &["evil.example"]));
+        assert!(!twice("http://localhost/openai", &["127.0.0.1"]), "which one is meant?");
+        assert!(!twice("/openai", &["localhost", "evil.example"]));
+        assert!(!twice("/openai", &["localhost", "localhost"]));
         let at_another = Names::new(SocketAddr::from(([127, 0, 0, 2], 7090)), "");
         let headers = [(header::HOST, HeaderValue::from_static("127.0.0.2:7090"))];
         assert!(at_another.allow(&Uri::from_static("/"), &headers.into_iter().collect()));

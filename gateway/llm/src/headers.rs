@@ -1,10 +1,10 @@
 //! Headers of requests and answers on their way through.
 
-use http::HeaderValue;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use http::{HeaderValue, StatusCode};
 
 /// Headers of one connection, which no proxy hands on (RFC 9110, 7.6.1), and `Expect`, which the proxy answers.
 const OF_CONNECTIONS: [HeaderName; 10] = [
@@ -23,7 +23,8 @@ const OF_CONNECTIONS: [HeaderName; 10] = [
 /// Names of betas that a request to Anthropic uses.
 const BETA: &str = "anthropic-beta";
 
-/// Takes out the headers that belong to one connection, and those that `Connection` names.
+/// Takes out the headers that belong to one connection, and those that `Connection` names. The length is none of them: it was
+/// read by, and without it a body may be sent as none.
 fn take_connection_headers(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -31,6 +32,7 @@ fn take_connection_headers(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
+        .filter(|name| *name != CONTENT_LENGTH)
         .collect();
     if headers.contains_key(TRANSFER_ENCODING) {
         // It overrides the length (RFC 9112, 6.3).
@@ -101,9 +103,13 @@ pub(crate) fn remove_betas(headers: &mut HeaderMap, is_such: impl Fn(&str) -> bo
     }
 }
 
-/// Returns the headers of an answer for the host.
-pub(crate) fn of_answer(mut headers: HeaderMap) -> HeaderMap {
+/// Returns the headers of an answer with this status for the host.
+pub(crate) fn of_answer(status: StatusCode, mut headers: HeaderMap) -> HeaderMap {
     take_connection_headers(&mut headers);
+    if status == StatusCode::NO_CONTENT {
+        // There is no body, whatever it says (RFC 9110, 8.6).
+        headers.remove(CONTENT_LENGTH);
+    }
     headers
 }
 
@@ -115,7 +121,7 @@ mod tests {
     fn headers_of_the_connection_stay_behind() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
-            ("connection", "close, x-hop"),
+            ("connection", "close, x-hop, content-length"),
             ("x-hop", "1"),
             ("te", "trailers"),
             ("keep-alive", "timeout=5"),
@@ -136,7 +142,17 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("5"));
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        assert!(of_answer(headers).is_empty());
+        assert!(of_answer(StatusCode::OK, headers).is_empty());
+    }
+
+    #[test]
+    fn an_answer_without_content_has_no_length() {
+        let of = |status| {
+            let headers = [(CONTENT_LENGTH, HeaderValue::from_static("5"))].into_iter().collect();
+            of_answer(status, headers).len()
+        };
+        assert_eq!((of(StatusCode::OK), of(StatusCode::NO_CONTENT)), (1, 0));
+        assert_eq!(of(StatusCode::NOT_MODIFIED), 1, "it is that of another answer");
     }
 
     #[test]

@@ -653,7 +653,7 @@ async fn rewritten(turn: Turn, way: Way, original: Original, body: String) -> Re
         return handed_on(answer, &note);
     }
     exchange.turn.sent();
-    let mut headers = headers::of_answer(answer.headers.clone());
+    let mut headers = headers::of_answer(status, answer.headers.clone());
     headers.remove(header::CONTENT_LENGTH);
     let response = if is_stream(&answer) {
         Response::new(Body::from_stream(exchange.stream(answer)))
@@ -704,7 +704,7 @@ fn note_of_pass(reason: PassReason) -> String {
 fn handed_on(answer: Answer, note: &str) -> Response {
     let mut response = Response::new(Body::from_stream(answer.pieces));
     *response.status_mut() = answer.status;
-    *response.headers_mut() = headers::of_answer(answer.headers);
+    *response.headers_mut() = headers::of_answer(answer.status, answer.headers);
     noted(response, note)
 }
 

@@ -165,7 +165,7 @@ impl Stored {
         if answer.status != StatusCode::OK || is_compressed(&answer) {
             return Ok(Err(passing(answer)));
         }
-        let mut headers = headers::of_answer(answer.headers.clone());
+        let mut headers = headers::of_answer(answer.status, answer.headers.clone());
         headers.remove(header::CONTENT_LENGTH);
         Ok(match read(answer).await? {
             Read::Text(text) => Ok(Found { headers, text }),
@@ -194,7 +194,7 @@ fn response(headers: HeaderMap, text: String) -> Response {
 fn passing(answer: Answer) -> Response {
     let mut response = Response::new(Body::from_stream(answer.pieces));
     *response.status_mut() = answer.status;
-    *response.headers_mut() = headers::of_answer(answer.headers);
+    *response.headers_mut() = headers::of_answer(answer.status, answer.headers);
     response
 }
 

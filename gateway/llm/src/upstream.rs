@@ -103,11 +103,17 @@ impl Upstream {
     /// Sends a request, and waits for the head of its answer.
     pub(crate) async fn send(&self, head: &Head, body: Payload) -> Result<Answer, Failure> {
         let mut headers = head.headers.clone();
-        if let Payload::Whole(bytes) = &body
-            && !bytes.is_empty()
-        {
+        match &body {
+            Payload::Whole(bytes) if bytes.is_empty() => {}
             // It may be sent in pieces, whose number of bytes is known all the same.
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+            Payload::Whole(bytes) => {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+            }
+            Payload::Pieces(_) if headers.contains_key(header::CONTENT_LENGTH) => {}
+            // Else that of a GET would not be sent.
+            Payload::Pieces(_) => {
+                headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+            }
         }
         let (body, mut upload) = Upload::of(body);
         let request = self.client.request(head.method.clone(), head.url.clone());
@@ -115,6 +121,12 @@ impl Upstream {
         let answer = self.in_time(head.provider, &mut upload, sent).await?;
         let answer = answer.map_err(|error| self.failure(head.provider, &upload, &error))?;
         let status = answer.status();
+        if status.is_informational() {
+            // No request asks for another protocol.
+            let place = self.place(head.provider);
+            let message = format!("{place} answered with {status}, which nobody asked for");
+            return Err(Failure { status: StatusCode::BAD_GATEWAY, message });
+        }
         let headers = answer.headers().clone();
         let pieces = answer.bytes_stream();
         let pieces =
