@@ -7,6 +7,7 @@ mod calibrate;
 mod catalog;
 mod completions;
 mod config;
+mod core_files;
 mod credentials;
 mod doctor;
 mod documents;

@@ -457,6 +457,8 @@ def test_the_planes_own_port_is_no_way_past_the_gateway(gateway: GatewayProcess)
 
 def listening(process_id: int) -> list[int]:
     """Returns the ports that a process listens on."""
+    if os.geteuid() != 0:
+        pytest.skip("a process that writes no core file shows its connections to root alone")
     links = [os.readlink(link) for link in Path(f"/proc/{process_id}/fd").iterdir()]
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [

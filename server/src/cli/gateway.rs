@@ -16,6 +16,7 @@ use toolgate_config::FlagValue;
 use toolgate_mcp::{Config, Mistake, Overview, ServerOverview, line_of, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
+use super::core_files;
 use super::credentials::CredentialArguments;
 use super::failure::{Exit, Failure};
 use super::interruptible;
@@ -179,6 +180,7 @@ struct RunArguments {
 }
 
 pub(super) fn run(gateway: Gateway) -> Result<Exit, Failure> {
+    core_files::write_none();
     let Some(action) = gateway.action else {
         let runtime = output::runtime()?;
         // A signal ends it in order, so that no process of a server is left.

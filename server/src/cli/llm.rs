@@ -13,7 +13,7 @@ use toolgate_serving::{TlsFiles, stop_on_signal};
 
 use super::failure::{Exit, Failure};
 use super::gateway::GatewayTelemetry;
-use super::{output, tls};
+use super::{core_files, output, tls};
 use authentication::HostKeys;
 use serving::ExtProcListener;
 pub(super) use serving::{PlaneArguments, Prepared, listen};
@@ -48,6 +48,7 @@ pub(super) struct Llm {
 }
 
 pub(super) fn run(llm: Llm) -> Result<Exit, Failure> {
+    core_files::write_none();
     let runtime = output::runtime()?;
     let outcome = runtime.block_on(Box::pin(serve_until_stopped(llm)));
     runtime.shutdown_background();

@@ -15,8 +15,8 @@ use toolgate_gateway_llm::{Config, Provider, Savings, Totals};
 use super::failure::{Exit, Failure};
 use super::gateway::GatewayTelemetry;
 use super::llm::{PlaneArguments, Prepared, listen, read};
-use super::output;
 use super::text::counted;
+use super::{core_files, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,6 +60,7 @@ const BASE_URLS: [BaseUrl; 3] = [
 ];
 
 pub(super) fn run(run: Run) -> Result<Exit, Failure> {
+    core_files::write_none();
     let runtime = output::runtime()?;
     let outcome = runtime.block_on(Box::pin(run_program(run)));
     runtime.shutdown_background();
