@@ -14,7 +14,7 @@ seconds=$1
 shift
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
-[ $# -gt 0 ] || set -- handle registration config policy query credentials scan stream request
+[ $# -gt 0 ] || set -- handle registration config policy query credentials scan stream request enclosed
 
 out=${FUZZ_OUT:-$root/target/fuzz}
 host=$(rustc -vV | sed -n 's/^host: //p')

@@ -10,7 +10,7 @@ root=$(cd ../.. && pwd)
 export RUSTC_WORKSPACE_WRAPPER=${RUSTC_WORKSPACE_WRAPPER:-$root/tests/ci/clippy.sh}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 out=$CARGO_TARGET_DIR/fuzz/smoke
-targets=(handle registration config policy query credentials scan stream request)
+targets=(handle registration config policy query credentials scan stream request enclosed)
 
 # --workspace, as the other checks, so that dependencies have the features they were compiled with.
 cargo build --quiet --locked --workspace "${targets[@]/#/--bin=fuzz_}"

@@ -6,15 +6,28 @@ use serde_json::Value;
 use toolgate_llm::envelope::NamedCall;
 pub use toolgate_llm::strategy::Api;
 
-use crate::chat::{Chat, messages_field};
+use crate::chat::{self, Chat, Unsendable, messages_field};
 use crate::config::{LlmConfig, StrategyConfig};
+use crate::enclosed::Enclosing;
 use crate::opener::Opener;
+use crate::provider::Provider;
 use crate::raw;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
+use crate::turn::Thinned;
 
 /// Path of a request to Gemini, which names the model.
 const PATH: &str = "/v1beta/models/gemini-3-pro:streamGenerateContent";
+
+/// Places of requests that hold chats and are none themselves.
+const ENCLOSING: [(Provider, &str); 6] = [
+    (Provider::Anthropic, "/v1/messages/count_tokens"),
+    (Provider::Anthropic, "/v1/messages/batches"),
+    (Provider::OpenAi, "/v1/responses/compact"),
+    (Provider::Gemini, "/v1beta/cachedContents"),
+    (Provider::Gemini, "/v1beta/models/gemini-3-pro:countTokens"),
+    (Provider::Gemini, "/v1beta/models/gemini-3-pro:batchGenerateContent"),
+];
 
 /// Outcome of a stream.
 #[derive(Debug, PartialEq)]
@@ -139,6 +152,50 @@ pub fn read_request(api: Api, text: &str) -> Option<ReadRequest> {
         messages_field: messages_field(api),
         own: chat.own,
     })
+}
+
+/// Request that holds chats.
+#[derive(Debug, PartialEq)]
+pub struct ReadEnclosed {
+    /// Texts of the chats, in their order.
+    pub chats: Vec<String>,
+    /// Text of the request with each of them written anew.
+    pub same: Option<String>,
+    /// Text of the request with nothing in the place of each.
+    pub hollow: Option<String>,
+    /// Text of the request without a tool. `None` if no chat has it, or no provider takes one without it.
+    pub thinned: Option<String>,
+}
+
+/// Reads a request that holds chats, of a kind with this number, and takes a tool out of them.
+#[must_use]
+pub fn read_enclosed(kind: u8, text: &str, tool: &str) -> ReadEnclosed {
+    let place = ENCLOSING[usize::from(kind) % ENCLOSING.len()];
+    let enclosing = Enclosing::find(place.0, place.1).expect("it holds chats");
+    let settings = LlmConfig::default();
+    let withheld = HashSet::from([tool.to_owned()]);
+    let mut chats = Vec::new();
+    let same = edited(enclosing, text, |chat| {
+        chats.push(chat.to_owned());
+        Ok(Some(chat.to_owned()))
+    });
+    let hollow = edited(enclosing, text, |_| Ok(Some(String::new())));
+    let thinned = edited(enclosing, text, |chat| {
+        let deferred = chat::deferred(enclosing.api, chat, &settings).unwrap_or_default();
+        let has_tool = deferred.iter().any(|deferred| deferred.name == tool);
+        has_tool.then(|| chat::without(enclosing.api, chat, &withheld)).transpose()
+    });
+    ReadEnclosed { chats, same, hollow, thinned }
+}
+
+/// Returns the text of a request with what `edit` makes of its chats. `None` if it makes nothing of them.
+fn edited(
+    enclosing: Enclosing,
+    text: &str,
+    mut edit: impl FnMut(&str) -> Result<Option<String>, Unsendable>,
+) -> Option<String> {
+    let thin = |chat: &str| Ok(edit(chat)?.map(|text| Thinned { text, withheld: 1 }));
+    enclosing.thinned(text, thin).ok().flatten().map(|thinned| thinned.text)
 }
 
 /// Returns the names of an object's fields and their texts, in their order. `None` if the text is no object, or names a
