@@ -247,3 +247,41 @@ def test_a_batch_with_a_request_that_has_no_tool_left_is_not_sent(start: StartPr
     assert len(provider.sent) == 1
     assert got.status == 400
     assert "toolgate: all tools of this request are quarantined" in got.body.decode()
+
+
+def test_batches_of_openai_are_files_and_go_up_as_they_came(start: StartProxy) -> None:
+    path = "/openai/v1/chat/completions"
+    tide = {"type": "function", "function": {**TIDES, "parameters": SCHEMA}}
+    asked_now = {"role": "user", "content": HARMLESS}
+    chat = {"model": "gpt-5.5", "tools": [tide], "messages": [asked_now]}
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": chat}
+    upload = (
+        b'--b\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b\r\n'
+        b'Content-Disposition: form-data; name="file"; filename="batch.jsonl"\r\n\r\n'
+        + json.dumps(line).encode()
+        + b"\n\r\n--b--\r\n"
+    )
+    form = {"Content-Type": "multipart/form-data; boundary=b", "Authorization": "Bearer k"}
+    batch = b'{ "input_file_id":"file-1","endpoint":"/v1/chat/completions","x":1.50e3}'
+    asked: list[tuple[str, str, bytes, dict[str, str]]] = [
+        ("POST", "/v1/files", upload, form),
+        ("POST", "/v1/batches", batch, {}),
+        ("GET", "/v1/batches/batch_1", b"", {}),
+        ("GET", "/v1/batches?limit=2&after=batch_0", b"", {}),
+        ("GET", "/v1/files/file-2/content", b"", {}),
+        ("POST", "/v1/batches/batch_1/cancel", b"", {}),
+    ]
+    given = [Answer([b'{ "id":"%d" ,' % at, b'"n":1.50e3}\n']) for at in range(len(asked))]
+    with serving(Provider(done(), *given)) as provider:
+        proxy = start(provider)
+        # From now on the tenant has a tool that is withheld.
+        assert proxy.ask(path, chat).note.endswith("; withheld=1")
+        for (method, place, body, headers), answered in zip(asked, given, strict=True):
+            got = proxy.ask(f"/openai{place}", body, headers, method)
+            sent = provider.sent[-1]
+            assert (sent.method, sent.path, sent.body) == (method, place, body)
+            assert (
+                headers.items()
+                <= {name.title(): value for name, value in sent.headers.items()}.items()
+            )
+            assert (got.note, got.body) == ("pass; reason=no-chat", b"".join(answered.pieces))
