@@ -1,6 +1,7 @@
 """`toolgate llm` before hosts and providers whose messages could be read in two ways."""
 
 import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -267,6 +268,9 @@ def test_a_target_with_the_proxys_own_host_is_a_path(wire: Wire) -> None:
     target = f"http://127.0.0.1:{wire.proxy.port}{FILES}"
     assert [reply.status for reply in wire.talk(wire.request(b"GET", target))] == [200, 200]
     assert wire.asked() == [b"GET /v1/files HTTP/1.1"]
+    host = wire.provider.url.removeprefix("http://").encode()
+    sent = wire.provider.requests[0].headers
+    assert sorted(sent) == [(b"accept", b"*/*"), (b"host", host)]
 
 
 @pytest.mark.parametrize(
@@ -390,3 +394,91 @@ def test_an_answer_tells_no_note_and_no_connection_of_its_own(wire: Wire) -> Non
     assert reply.values(b"x-toolgate") == [b"pass; reason=no-chat"]
     for name in (b"x-hop", b"trailer", b"proxy-authenticate", b"connection"):
         assert reply.values(name) == []
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def literal(name: bytes, value: bytes) -> bytes:
+    """A header that no table has."""
+
+    def text(one: bytes) -> bytes:
+        assert len(one) < 127
+        return bytes([len(one)]) + one
+
+    return b"\0" + text(name) + text(value)
+
+
+OPENING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+BEGUN, WHOLE = 4, 5
+"""Flags of a head that more follows, and of one that nothing does."""
+ENDINGS = {1: "answered", 3: "reset", 7: "gone"}
+"""What may become of a request, by the kind of its frame."""
+
+
+def over_http2(wire: Wire, headers: list[tuple[bytes, bytes]], body: bytes | None) -> str:
+    """Asks over HTTP/2. Returns what became of it, with the status if it is in the static table."""
+    block = b"".join(literal(name, value) for name, value in headers)
+    sent = OPENING + frame(1, WHOLE if body is None else BEGUN, 1, block)
+    if body is not None:
+        sent += frame(0, 1, 1, body)
+    with socket.create_connection(("127.0.0.1", wire.proxy.port), PATIENCE) as connection:
+        connection.sendall(sent)
+        with connection.makefile("rb") as stream:
+            while len(start := stream.read(9)) == 9:
+                payload = stream.read(int.from_bytes(start[:3], "big"))
+                if start[3] in ENDINGS:
+                    is_taken = start[3] == 1 and b"\x88" in payload[:4]
+                    return "taken" if is_taken else ENDINGS[start[3]]
+    return "gone"
+
+
+def named(path: bytes = FILES.encode(), method: bytes = b"POST") -> list[tuple[bytes, bytes]]:
+    """The first headers of a request over HTTP/2."""
+    return [
+        (b":method", method),
+        (b":scheme", b"http"),
+        (b":authority", b"127.0.0.1"),
+        (b":path", path),
+    ]
+
+
+ODD_HEADERS: dict[str, tuple[list[tuple[bytes, bytes]], bytes | None]] = {
+    "line end in a value": ([*named(), (b"x-own", b"a\r\nx-smuggled: b")], None),
+    "line feed in a value": ([*named(), (b"x-own", b"a\nx-smuggled: b")], None),
+    "NUL in a value": ([*named(), (b"x-own", b"a\0b")], None),
+    "line end in a name": ([*named(), (b"x-own: a\r\nx-smuggled", b"b")], None),
+    "colon in a name": ([*named(), (b"x-own:", b"b")], None),
+    "capital in a name": ([*named(), (b"X-Own", b"b")], None),
+    "line end in the path": ([*named(FILES.encode() + b" HTTP/1.1\r\nx: y")], None),
+    "space in the path": ([*named(FILES.encode() + b" b")], None),
+    "line end in the method": ([*named(method=b"GET / HTTP/1.1\r\nx: y\r\n\r\nPOST")], None),
+    "two paths": ([*named(), (b":path", b"/openai/smuggled")], None),
+    "coding": ([*named(), (b"transfer-encoding", b"chunked")], b"0\r\n\r\n" + SMUGGLED),
+    "header of the connection": ([*named(), (b"connection", b"close")], None),
+    "shorter than its body": ([*named(), (b"content-length", b"0")], SMUGGLED),
+    "longer than its body": ([*named(), (b"content-length", b"999")], SMUGGLED),
+    "two lengths": ([*named(), (b"content-length", b"0"), (b"content-length", b"9")], SMUGGLED),
+    "no length": ([*named(), (b"content-length", b"+1")], SMUGGLED),
+    "another host": ([*named(), (b"host", b"evil.example")], None),
+    "another authority": (
+        [(name, b"evil.example" if name == b":authority" else value) for name, value in named()]
+        + [(b"host", b"127.0.0.1")],
+        None,
+    ),
+}
+"""Heads of HTTP/2 that would be another request in HTTP/1.1, and bodies."""
+
+
+@pytest.mark.parametrize("name", ODD_HEADERS)
+def test_a_request_of_http2_that_is_two_in_http1_reaches_no_provider(wire: Wire, name: str) -> None:
+    assert over_http2(wire, *ODD_HEADERS[name]) != "taken"
+    assert wire.asked() == []
+
+
+def test_a_request_of_http2_is_one_in_http1(wire: Wire) -> None:
+    assert over_http2(wire, named(), SMUGGLED) == "taken"
+    assert wire.asked() == [b"POST /v1/files HTTP/1.1"]
+    assert wire.provider.requests[0].body == SMUGGLED
