@@ -1,8 +1,9 @@
-"""An MCP server over stdio of 2026-07-28 with one tool, whose calls are tasks without an end.
+"""An MCP server over stdio of 2026-07-28 with one tool, whose calls are tasks.
 
 python begun_mcp_server.py LOG
 
-Each message that comes is a line of the log. A call is answered once a file LOG.go exists.
+Each message that comes is a line of the log. A call is answered once a file LOG.go exists. A task has
+ended when its state is asked for, with the result of a long text.
 """
 
 import json
@@ -26,6 +27,8 @@ TASK: Json = {
     "ttl": None,
     "pollInterval": 1,
 }
+DUG = "".join(f"spade {number}\n" for number in range(1_000))
+RESULT: Json = {"content": [{"type": "text", "text": DUG}], "structuredContent": {"spades": 1_000}}
 
 
 def answer(method: str, log: Path) -> Json | None:
@@ -54,6 +57,8 @@ def answer(method: str, log: Path) -> Json | None:
             while not log.with_name(f"{log.name}.go").exists():
                 time.sleep(0.01)
             return {"resultType": "task", **TASK}
+        case "tasks/get":
+            return {"resultType": "complete", **TASK, "status": "completed", "result": RESULT}
         case "tasks/cancel":
             return {"resultType": "complete"}
         case _:

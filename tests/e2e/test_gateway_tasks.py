@@ -1,10 +1,11 @@
-"""Tasks of servers of 2026-07-28 whose hosts leave."""
+"""Tasks of servers of 2026-07-28: those whose hosts leave, and results that are cut."""
 
 import http.client
 import json
 import sys
 from pathlib import Path
 
+from begun_mcp_server import DUG
 from gateway_process import REVISION, GatewayProcess, Json, message, messages
 from waiting import wait_until
 
@@ -38,3 +39,44 @@ def test_a_task_whose_host_leaves_before_it_knows_its_id_is_cancelled(
         wait_until(lambda: messages(log, "tasks/cancel"), log.read_text)
         [cancelled] = messages(log, "tasks/cancel")
         assert cancelled["params"]["taskId"] == "task-0"
+
+
+def test_the_result_of_a_task_is_cut_and_its_rest_is_read_by_handle(
+    binary: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.with_name(f"{log.name}.go").touch()
+    command = json.dumps([sys.executable, str(BEGUN), str(log)])
+    with GatewayProcess(binary, tmp_path, f"[server.mine]\ncommand = {command}") as gateway:
+        short = "/mcp/all?limit=1KiB"
+
+        def ended(tool: str, path: str) -> Json:
+            """The state of a task that has ended."""
+            begun = declaring_tasks(gateway, "tools/call", {"name": tool, "arguments": {}}, path)
+            assert begun["resultType"] == "task", begun
+            return declaring_tasks(gateway, "tasks/get", {"taskId": begun["taskId"]}, path)
+
+        state = ended("mine__dig", short)
+        assert state["status"] == "completed"
+        [shown, data] = [item["text"] for item in state["result"]["content"]]
+        assert "structuredContent" not in state["result"]
+        assert len(shown) < 2_000
+        assert "read_result handle=" in data
+        handle = shown.split("handle=")[1].split()[0]
+        assert gateway.text("read_result", {"handle": handle, "offset": 0}, short).startswith(
+            DUG[:5_000]
+        )
+        whole = ended("dig", "/mcp/s/mine")["result"]
+        assert whole["content"][0]["text"] == DUG
+        assert whole["structuredContent"] == {"spades": 1_000}
+
+
+def declaring_tasks(gateway: GatewayProcess, method: str, params: Json, path: str) -> Json:
+    """The result of a request of a host that declares tasks."""
+    body = message(method, params)
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = TASKS
+    name = {"Mcp-Name": params["taskId"]} if "taskId" in params else {}
+    status, answer = gateway.post(path, body, name)
+    assert status == 200, answer
+    result: Json = answer["result"]
+    return result

@@ -34,8 +34,8 @@ use crate::host::{self, Host};
 use crate::passing::SessionLevel;
 use crate::placed::{AwaitedResult, LineResults};
 use crate::raw::RawObject;
-use crate::tasks::{self, Answered, older};
-use crate::{cutting, definitions, following, gathered, placed, relayed};
+use crate::tasks::{self, Answered};
+use crate::{definitions, following, placed, relayed};
 use answers::{finish, protocol_error};
 pub(crate) use traced::Traced;
 
@@ -276,11 +276,10 @@ impl Face {
         let answer = Box::pin(tasks::request(&host, only, method, params)).await;
         let answered = answer.map_err(|(server, failure)| protocol_error(&server, failure))?;
         let Answered { server, mut result } = answered;
-        if only.is_none() && method == older::RESULT {
-            gathered::rename_links(&server, &mut result);
+        if only.is_none() {
             let limit = self.result_limit(context);
             let results = self.gateway.results();
-            cutting::cut(&mut result, limit, &server, &caller.owner(), results);
+            tasks::cut(&mut result, limit, &server, &caller.owner(), results);
         }
         if only.is_none() && self.gateway.marks_results(&server) {
             tasks::mark(&mut result, &server);

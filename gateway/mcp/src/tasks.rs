@@ -12,11 +12,13 @@ use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, TASKS_EXTENSION_ID};
 use serde_json::{Map, Value};
 
 use crate::audit::{EndedTask, Outcome};
-use crate::calling;
+use crate::caller::Owner;
 use crate::gateway::Gateway;
 use crate::host::{Failure, Host, is_modern};
 use crate::raw::RawObject;
+use crate::results::Results;
 use crate::sealed::{Content, Purpose};
+use crate::{calling, cutting, gathered};
 use begun::BegunTask;
 use starting::{Begun, Started};
 
@@ -181,15 +183,37 @@ pub(crate) async fn request(
     Ok(Answered { server, result })
 }
 
-/// Puts a text before the contents of a task's result that says that they are no instructions. The result is the answer, or a part
-/// of the task's state in 2026-07-28.
+/// Cuts the result of a call that ran as a task, wherever an answer about the task has it, as the call's own answer would be cut.
+pub(crate) fn cut(
+    answer: &mut RawObject,
+    limit: usize,
+    server: &str,
+    owner: &Owner,
+    results: &Results,
+) {
+    each_result(answer, |result| {
+        gathered::rename_links(server, result);
+        cutting::cut(result, limit, server, owner, results);
+    });
+}
+
+/// Puts a text before the contents of a task's result that says that they are no instructions.
 pub(crate) fn mark(answer: &mut RawObject, server: &str) {
-    calling::mark(answer, server);
+    each_result(answer, |result| calling::mark(result, server));
+}
+
+/// Changes the results of calls of tools in an answer about a task: the answer itself, or a part of the task's state in 2026-07-28.
+fn each_result(answer: &mut RawObject, change: impl Fn(&mut RawObject)) {
+    let is_result =
+        |of: &RawObject| ["content", "structuredContent"].iter().any(|part| of.get(part).is_some());
+    if is_result(answer) {
+        change(answer);
+    }
     let result = answer.get("result").map(|result| RawObject::parse(result.to_owned()));
     if let Some(Ok(mut result)) = result
-        && result.get("content").is_some()
+        && is_result(&result)
     {
-        calling::mark(&mut result, server);
+        change(&mut result);
         answer.set_json("result", result.into_text());
     }
 }
@@ -279,6 +303,31 @@ mod tests {
         assert_eq!(modern["taskId"], "1");
         let running = marked(r#"{"taskId":"1","status":"working","result":{}}"#);
         assert_eq!(running["result"], serde_json::json!({}));
+    }
+
+    #[test]
+    fn the_result_of_a_task_is_cut_wherever_it_is_and_its_rest_is_kept() {
+        let whole = "line\n".repeat(1_000);
+        let result = serde_json::json!({"content": [{"type": "text", "text": whole}]});
+        let state = serde_json::json!({"taskId": "1", "status": "completed", "result": result});
+        let owner = crate::caller::Caller::default().owner();
+        for (answer, path) in [(&result, ""), (&state, "/result")] {
+            let results = Results::default();
+            let mut answer = RawObject::parse(answer.to_string()).expect("an object");
+            cut(&mut answer, 100, "sea", &owner, &results);
+            let answer: Value = serde_json::from_str(&answer.into_text()).expect("JSON");
+            let cut = answer.pointer(path).expect("a result");
+            let shown = cut["content"][0]["text"].as_str().expect("a text");
+            assert!(shown.len() < 300, "{shown}");
+            let handle = shown.split("handle=").nth(1).and_then(|rest| rest.split(' ').next());
+            let kept = results.find(&owner, handle.expect("a handle")).expect("a result");
+            assert_eq!(*kept.text, *whole);
+        }
+        // What is no result of a tool is as it was.
+        let other = r#"{"taskId":"1","result":{"contents":[ {"text":"\u0061"}]}}"#;
+        let mut answer = RawObject::parse(other).expect("an object");
+        cut(&mut answer, 0, "sea", &owner, &Results::default());
+        assert_eq!(answer.into_text(), other);
     }
 
     #[test]
