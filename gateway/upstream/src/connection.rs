@@ -622,6 +622,17 @@ impl Connection {
         self.transport == "stdio" && !self.has_ended() && self.tasks.any()
     }
 
+    /// Returns the time until which the server runs tasks that were begun on this connection, as far as its answers say; `None` if
+    /// it runs none.
+    pub(crate) fn tasks_until(&self) -> Option<Instant> {
+        self.tasks.until().filter(|_| !self.has_ended())
+    }
+
+    /// Returns whether a task of this ID was begun on this connection and runs.
+    pub(crate) fn has_task(&self, id: &str) -> bool {
+        !self.has_ended() && self.tasks.has(id)
+    }
+
     /// Returns the transport: `stdio`, `http` or `sse`.
     pub(crate) fn transport(&self) -> &'static str {
         self.transport

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -22,6 +22,7 @@ use crate::credentials::{CredentialStore, Requester};
 use crate::eras::Eras;
 use crate::processes::Processes;
 use crate::question::Asker;
+use crate::running_tasks::task_of;
 use crate::target::{Endpoint, Upstream};
 
 mod circuit;
@@ -271,6 +272,8 @@ pub enum RequestError {
 #[derive(Debug)]
 struct Shared {
     servers: Mutex<Vec<Arc<Server>>>,
+    /// Servers whose entries left or changed, until they have ended.
+    leaving: Mutex<Vec<Weak<Server>>>,
     surroundings: Surroundings,
 }
 
@@ -408,17 +411,23 @@ impl Fleet {
             watched: Arc::default(),
             tuning,
         };
-        let fleet = Self(Arc::new(Shared { servers: Mutex::default(), surroundings }));
+        let fleet = Self(Arc::new(Shared {
+            servers: Mutex::default(),
+            leaving: Mutex::default(),
+            surroundings,
+        }));
         fleet.apply(entries);
         fleet
     }
 
     /// Makes these the servers of the fleet: new ones start, changed ones start anew, and those that left finish their calls
-    /// and end.
+    /// and end. What ran by an entry that changed finishes its calls and their tasks, takes no others, and ends after the longest
+    /// time of a call at the latest. Requests about these tasks reach it until then.
     pub fn apply(&self, entries: Vec<Entry>) {
         let surroundings = &self.0.surroundings;
         let mut servers = self.0.servers.lock();
         let mut old = std::mem::take(&mut *servers);
+        let mut changed = Vec::new();
         for entry in entries {
             if servers.iter().any(|server| server.entry.name == entry.name) {
                 continue;
@@ -429,16 +438,22 @@ impl Fleet {
                 Some(server) if server.entry == entry => server,
                 before => {
                     let listing = before.as_ref().and_then(|before| before.listing());
-                    old.extend(before);
+                    changed.extend(before);
                     Server::start(entry, listing, surroundings.clone())
                 }
             };
             servers.push(server);
         }
         drop(servers);
-        for server in old {
-            server.leave();
+        let mut leaving = self.0.leaving.lock();
+        leaving.retain(|server| server.strong_count() > 0);
+        for (servers, keeps_tasks) in [(old, false), (changed, true)] {
+            for server in servers {
+                server.leave(keeps_tasks);
+                leaving.push(Arc::downgrade(&server));
+            }
         }
+        drop(leaving);
         surroundings.changed();
     }
 
@@ -510,7 +525,7 @@ impl Fleet {
         request: Request,
         deadline: impl Into<Instant>,
     ) -> Result<Box<RawValue>, RequestError> {
-        let server = self.server(server).ok_or(RequestError::Unknown)?;
+        let server = self.server_for(server, &request).ok_or(RequestError::Unknown)?;
         Box::pin(server.request(request, deadline.into())).await
     }
 
@@ -573,10 +588,25 @@ impl Fleet {
         for server in servers {
             server.stop();
         }
+        for server in self.0.leaving() {
+            server.stop();
+        }
         let Surroundings { tasks, tuning, .. } = &self.0.surroundings;
         tasks.close();
         // A process that does not end in time is killed when its transport is dropped.
         let _late = tokio::time::timeout(tuning.leave * 4, tasks.wait()).await;
+    }
+
+    /// Returns the server of a request: the one of the name, or of those whose entries have changed the one that runs its task.
+    fn server_for(&self, name: &str, request: &Request) -> Option<Arc<Server>> {
+        let server = self.server(name)?;
+        let Some(task) = task_of(&request.method, &request.params) else { return Some(server) };
+        let has_task = |server: &Server| server.has_task(&request.principal, task);
+        if has_task(&server) {
+            return Some(server);
+        }
+        let mut left = self.0.leaving().into_iter().rev();
+        left.find(|left| left.entry.name == name && has_task(left)).or(Some(server))
     }
 
     fn server(&self, name: &str) -> Option<Arc<Server>> {
@@ -595,8 +625,18 @@ impl Surroundings {
     }
 }
 
+impl Shared {
+    /// Returns the servers that leave, in the order in which they were left.
+    fn leaving(&self) -> Vec<Arc<Server>> {
+        self.leaving.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
+        for server in self.leaving() {
+            server.stop();
+        }
         for server in self.servers.get_mut() {
             server.stop();
         }

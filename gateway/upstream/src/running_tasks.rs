@@ -88,6 +88,12 @@ struct State {
     error: Option<IgnoredAny>,
 }
 
+/// Returns the ID of the task that a request looks after; `None` if it looks after none.
+pub(crate) fn task_of<'p>(method: &str, params: &'p Map<String, Value>) -> Option<&'p str> {
+    let task = params.get(ID).filter(|_| method.starts_with("tasks/"));
+    task.and_then(Value::as_str)
+}
+
 impl AboutTasks {
     /// Returns a request as one that may be about tasks; `None` if it can't be.
     pub(crate) fn of(method: &str, params: &Map<String, Value>) -> Option<Self> {
@@ -135,8 +141,18 @@ impl RunningTasks {
 
     /// Returns whether a task runs.
     pub(crate) fn any(&self) -> bool {
+        self.until().is_some()
+    }
+
+    /// Returns the time until which tasks are taken to run; `None` if none does.
+    pub(crate) fn until(&self) -> Option<Instant> {
         let now = Instant::now();
-        self.0.lock().values().any(|task| task.until > now)
+        self.0.lock().values().map(|task| task.until).filter(|until| *until > now).max()
+    }
+
+    /// Returns whether a task of this ID runs.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.0.lock().get(id).is_some_and(|task| task.until > Instant::now())
     }
 
     fn ended(&self, id: &str) {

@@ -103,6 +103,12 @@ impl OwnConnections {
         Self { open: Mutex::default(), bounds, places }
     }
 
+    /// Returns whether one of a principal's runs a task.
+    pub(super) fn have_task(&self, principal: &str, id: &str) -> bool {
+        let open = self.open.lock();
+        open.values().any(|own| own.owner.principal == principal && own.has_task(id))
+    }
+
     /// Ends all of them.
     pub(super) fn end(&self) {
         for (_, own) in self.open.lock().drain() {
@@ -120,6 +126,16 @@ impl Own {
     /// Returns whether its process runs a task behind the answer of the call that began it.
     fn runs_tasks(&self) -> bool {
         self.opened.lock().upgrade().is_some_and(|connection| connection.runs_tasks())
+    }
+
+    /// Returns the time until which its tasks run; `None` if it runs none.
+    fn tasks_until(&self) -> Option<Instant> {
+        self.opened.lock().upgrade()?.tasks_until()
+    }
+
+    /// Returns whether it runs a task of this ID.
+    fn has_task(&self, id: &str) -> bool {
+        self.opened.lock().upgrade().is_some_and(|connection| connection.has_task(id))
     }
 
     /// Ends it once its calls have. It must be open to no more of them.

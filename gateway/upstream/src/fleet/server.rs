@@ -1,7 +1,7 @@
 //! One server of a fleet, and the task that keeps it running.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -63,6 +63,8 @@ pub(super) struct Server {
     /// Ends the server: at once, or once its calls have ended.
     stop: CancellationToken,
     leave: CancellationToken,
+    /// Set once it leaves.
+    leaving: OnceLock<Leaving>,
     restart: Notify,
     /// Ends the pause before a start.
     hurry: Notify,
@@ -91,6 +93,14 @@ struct Live {
     was_emptied: bool,
     /// Time for which its last list of tools may be kept; `None` if it says nothing.
     ttl: Option<Duration>,
+}
+
+/// Bounds of what a server that leaves may still do.
+#[derive(Debug)]
+struct Leaving {
+    until: Instant,
+    /// True if it runs on for the tasks of its calls.
+    keeps_tasks: bool,
 }
 
 /// End of a connection.
@@ -150,6 +160,7 @@ impl Server {
             stderr: StandardError::of(&entry.name, surroundings.processes.clone()),
             stop: CancellationToken::new(),
             leave: CancellationToken::new(),
+            leaving: OnceLock::new(),
             restart: Notify::new(),
             hurry: Notify::new(),
             login: Notify::new(),
@@ -211,9 +222,24 @@ impl Server {
         self.stop.cancel();
     }
 
-    /// Ends the server once its calls have ended.
-    pub(super) fn leave(&self) {
+    /// Ends the server once its calls have ended, and with `keeps_tasks` the tasks that they began: in the longest time of a call.
+    pub(super) fn leave(&self, keeps_tasks: bool) {
+        let until = Instant::now() + self.entry.limits.call_timeout_max;
+        self.leaving.get_or_init(|| Leaving { until, keeps_tasks });
         self.leave.cancel();
+    }
+
+    /// Returns whether it runs a task that a call of this principal may have begun.
+    pub(super) fn has_task(&self, principal: &str, id: &str) -> bool {
+        let shared = self.live.lock().connection.clone();
+        shared.is_some_and(|connection| connection.has_task(id))
+            || self.own.have_task(principal, id)
+    }
+
+    /// Returns the time until which tasks run on the connection that all share.
+    fn tasks_until(&self) -> Option<Instant> {
+        let shared = self.live.lock().connection.clone();
+        shared.and_then(|connection| connection.tasks_until())
     }
 
     /// Sends a request.
@@ -455,7 +481,7 @@ impl Server {
     async fn ending(&self) {
         tokio::select! {
             () = self.stop.cancelled() => {},
-            () = self.left(&self.turns) => {},
+            () = self.left(&self.turns, || self.tasks_until()) => {},
         }
     }
 
@@ -464,12 +490,13 @@ impl Server {
         self.stop.cancelled().await;
     }
 
-    /// Waits until the server is to end once its calls have, and those of these turns have.
-    pub(super) async fn left(&self, turns: &Turns) {
+    /// Waits until the server is to end once its calls have, and those of these turns have, with the tasks that they began.
+    pub(super) async fn left(&self, turns: &Turns, tasks_until: impl Fn() -> Option<Instant>) {
         self.leave.cancelled().await;
-        let longest = self.entry.limits.call_timeout_max;
+        let Some(leaving) = self.leaving.get() else { return };
+        let begun_until = || tasks_until().filter(|_| leaving.keeps_tasks);
         // A call that still waits for a turn has its deadline.
-        let _late = tokio::time::timeout(longest, turns.idle()).await;
+        let _late = tokio::time::timeout_at(leaving.until, turns.idle(begun_until)).await;
     }
 
     /// Connects to the server and lists its tools.

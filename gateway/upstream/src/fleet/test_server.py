@@ -198,6 +198,8 @@ def serve(request: dict[str, Any]) -> None:
         case "tasks/get" | "tasks/result":
             is_result = request["method"] == "tasks/result"
             answer(number, '{"content":[]}' if is_result else json.dumps(tasks[params["taskId"]]))
+        case "tasks/cancel":
+            answer(number, '{"resultType":"complete"}')
         case "notifications/cancelled":
             cancelled.append(params["requestId"])
         case _ if "id" in request:

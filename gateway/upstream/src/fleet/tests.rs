@@ -673,6 +673,67 @@ async fn entries_come_and_go_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_changed_entry_keeps_its_process_for_the_tasks_that_it_runs() {
+    for is_older in [true, false] {
+        let fleet = fleet(vec![entry("a")]);
+        let old = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+        let task = begin(&fleet, is_older).await;
+        fleet.apply(vec![with_variable(entry("a"), "TOOLS", "3")]);
+        until(&fleet, "a", |status| is_ready(status) && status.tools == 3).await;
+        let new = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+        assert_ne!(new, old, "it takes no new calls");
+        // The new process knows no such task.
+        about(&fleet, "tasks/get", &task).await;
+        assert!(runs(&old));
+        about(&fleet, "tasks/cancel", &task).await;
+        until_gone(&old).await;
+        assert!(runs(&new));
+        fleet.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_process_of_a_changed_entry_ends_in_the_time_of_a_call_with_its_fleet_or_its_entry() {
+    for end in ["time", "fleet", "entry"] {
+        let fleet = fleet(vec![entry("a")]);
+        let old = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+        begin(&fleet, false).await;
+        if end == "entry" {
+            fleet.apply(Vec::new());
+            until_gone(&old).await;
+            continue;
+        }
+        let changed = with_variable(entry("a"), "TOOLS", "3");
+        let longest = changed.limits.call_timeout_max;
+        fleet.apply(vec![changed]);
+        until(&fleet, "a", |status| is_ready(status) && status.tools == 3).await;
+        assert!(runs(&old));
+        if end == "time" {
+            leap(longest);
+            until_gone(&old).await;
+        }
+        fleet.close().await;
+        assert!(!runs(&old), "{end}");
+    }
+}
+
+/// Begins a task, and returns its ID.
+async fn begin(fleet: &Fleet, is_older: bool) -> Value {
+    let begin = tool_with("begin", &json!({"is_older": is_older, "state": {}}), "someone");
+    let begun = fleet.request("a", begin, later()).await.expect("a task");
+    let begun: Value = serde_json::from_str(begun.get()).expect("JSON");
+    let task = if is_older { &begun["task"] } else { &begun };
+    task["taskId"].clone()
+}
+
+/// Sends a request about a task.
+async fn about(fleet: &Fleet, method: &str, task: &Value) {
+    let Value::Object(params) = json!({"taskId": task}) else { panic!("an object") };
+    let request = Request { method: method.to_owned(), params, ..tool("") };
+    fleet.request("a", request, later()).await.expect("an answer");
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
     let fleet = fleet(vec![with_variable(entry("a"), "FAIL", "1")]);
     let says_why = |status: &ServerStatus| {

@@ -77,14 +77,16 @@ impl Turns {
         self.0.state.lock().running
     }
 
-    /// Waits until no call runs.
-    pub(super) async fn idle(&self) {
+    /// Waits until no call runs, and nothing that calls began. `begun_until` says how long that runs, unless a call ends it.
+    pub(super) async fn idle(&self, begun_until: impl Fn() -> Option<Instant>) {
         loop {
             let idle = self.0.idle.notified();
-            if self.running() == 0 {
-                return;
+            if self.running() > 0 {
+                idle.await;
+                continue;
             }
-            idle.await;
+            let Some(until) = begun_until() else { return };
+            let _over = tokio::time::timeout_at(until, idle).await;
         }
     }
 
@@ -207,7 +209,7 @@ mod tests {
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(held);
         drop(waiting.await.expect("a turn"));
-        turns.idle().await;
+        turns.idle(|| None).await;
     }
 
     #[tokio::test(start_paused = true)]

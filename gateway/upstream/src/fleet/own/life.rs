@@ -119,7 +119,7 @@ impl Server {
                 biased;
                 () = self.stopped() => break,
                 () = own.ended.cancelled() => break,
-                () = self.left(&own.turns) => break,
+                () = self.left(&own.turns, || own.tasks_until()) => break,
                 () = tokio::time::sleep_until(until) => {}
             }
             if self.forget_silent(&key, &own, until) {

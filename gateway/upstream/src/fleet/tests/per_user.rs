@@ -285,6 +285,24 @@ fn asking(name: &str, principal: &str) -> Request {
 }
 
 #[tokio::test]
+async fn a_changed_entry_keeps_a_principals_process_for_the_task_that_it_runs() {
+    let fleet = for_each(8, LONG * 10, tuning());
+    let anns = process_of(&fleet, "acme/ann").await;
+    let bobs = process_of(&fleet, "acme/bob").await;
+    let task = begin(&fleet, "acme/ann", false, json!({})).await;
+    let mut changed = fleet.entry("a").expect("an entry");
+    changed.limits.queue += 1;
+    fleet.apply(vec![changed]);
+    until_gone(&bobs).await;
+    assert_ne!(process_of(&fleet, "acme/ann").await, anns, "it takes no new calls");
+    assert_eq!(about(&fleet, "acme/ann", "tasks/get", &task).await["status"], "working");
+    assert!(runs(&anns));
+    about(&fleet, "acme/ann", "tasks/cancel", &task).await;
+    until_gone(&anns).await;
+    fleet.close().await;
+}
+
+#[tokio::test]
 async fn a_process_whose_call_was_given_up_has_ended_before_another_starts() {
     let (fleet, most) = watched_for_each(1);
     let sent = Arc::new(AtomicBool::new(false));
