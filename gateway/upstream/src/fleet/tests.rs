@@ -42,7 +42,7 @@ fn tuning() -> Tuning {
     Tuning {
         list_gap: Duration::from_millis(20),
         circuit: Duration::from_millis(5),
-        leave: Duration::from_millis(300),
+        leave: LONG,
         ..Tuning::default()
     }
 }
@@ -120,6 +120,40 @@ fn leap(time: Duration) {
     let leaped = tokio::time::advance(time).now_or_never();
     assert!(leaped.is_none(), "it gives way to others, once it has moved the clock");
     tokio::time::resume();
+}
+
+/// Ends a fleet with a process that leaves by SIGTERM alone: the time that it has to leave by itself is over at once.
+async fn close_by_signal(fleet: &Fleet) {
+    let mut closing = Box::pin(fleet.close());
+    meanwhile(&mut closing, settle()).await;
+    leap(LONG);
+    closing.await;
+}
+
+/// Waits until a process that is stopped has been sent SIGTERM, which waits until it goes on.
+async fn until_asked_to_leave(pid: &Value) {
+    let terminate = 1_u64 << (rustix::process::Signal::TERM.as_raw() - 1);
+    let is_asked = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        let pending = pending.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        pending.is_some_and(|bits| bits & terminate != 0)
+    };
+    let waiting = async {
+        while !is_asked() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("a signal");
+}
+
+/// Has the times pass that a stopped process has to leave: by itself, and after SIGTERM.
+async fn outlast_stopped(pid: &Value) {
+    settle().await;
+    leap(LONG);
+    until_asked_to_leave(pid).await;
+    settle().await;
+    leap(LONG);
 }
 
 /// Has all tasks do what they can.
@@ -301,9 +335,7 @@ async fn a_thousand_calls_through_kills_all_end() {
 
 #[tokio::test]
 async fn a_stopped_process_times_out_and_costs_others_nothing() {
-    // It has to be killed.
-    let quick = Tuning { leave: Duration::from_millis(1), ..tuning() };
-    let fleet = Fleet::start_tuned(vec![entry("a"), entry("b")], quick, None);
+    let fleet = fleet(vec![entry("a"), entry("b")]);
     until(&fleet, "a", is_ready).await;
     let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
     ask(&fleet, "b", "echo").await.expect("an answer");
@@ -321,14 +353,15 @@ async fn a_stopped_process_times_out_and_costs_others_nothing() {
     assert!(matches!(error, RequestError::Timeout { after } if after < LONG), "{error:?}");
     ask(&fleet, "b", "echo").await.expect("an answer");
     assert!(fleet.restart("a"));
-    until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
+    outlast_stopped(&pid).await;
     until_gone(&pid).await;
+    until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
     fleet.close().await;
 }
 
 #[tokio::test]
 async fn a_silent_server_is_probed_and_replaced() {
-    let fleet = Fleet::start_tuned(vec![entry("a")], Tuning { leave: LONG, ..tuning() }, None);
+    let fleet = fleet(vec![entry("a")]);
     until(&fleet, "a", is_ready).await;
     // It is silent for as long as well.
     hang(ask(&fleet, "a", "hang"), &fleet).await;
@@ -341,7 +374,7 @@ async fn a_silent_server_is_probed_and_replaced() {
 
 #[tokio::test]
 async fn a_server_that_answers_nothing_is_replaced_though_calls_wait() {
-    let fleet = Fleet::start_tuned(vec![entry("a")], Tuning { leave: LONG, ..tuning() }, None);
+    let fleet = fleet(vec![entry("a")]);
     until(&fleet, "a", is_ready).await;
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..8 {
@@ -530,8 +563,11 @@ async fn a_server_that_starts_is_waited_for_until_the_deadline() {
     let Upstream::Process(launch) = &mut slow.upstream else { panic!("a process") };
     launch.arguments[1] = "import sys; sys.stdin.read()".to_owned();
     let fleet = fleet(vec![slow, entry("b")]);
-    let deadline = Instant::now() + Duration::from_millis(50);
-    let error = fleet.request("a", tool("echo"), deadline).await.expect_err("an error");
+    let second = Duration::from_secs(1);
+    let mut waiting = Box::pin(fleet.request("a", tool("echo"), Instant::now() + second));
+    meanwhile(&mut waiting, settle()).await;
+    leap(second);
+    let error = waiting.await.expect_err("an error");
     let is_starting = matches!(
         error,
         RequestError::Unavailable { state: ServerState::Starting, may_have_run: false, .. }
@@ -597,8 +633,7 @@ async fn progress_gives_a_call_more_time_up_to_its_maximum() {
     };
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
     assert!((4..8).contains(&leaps), "it had its longest time, and no more: {leaps}");
-    assert!(fleet.restart("a"));
-    fleet.close().await;
+    close_by_signal(&fleet).await;
 }
 
 #[tokio::test]
@@ -637,8 +672,12 @@ async fn nothing_is_left_after_close() {
         pids.push(ask(&fleet, server, "child").await.expect("an answer")["pid"].clone());
     }
     assert!(pids.iter().all(runs));
-    let _hung = tokio::time::timeout(Duration::from_millis(50), ask(&fleet, "b", "stop")).await;
-    fleet.close().await;
+    let mut stopped = Box::pin(ask(&fleet, "b", "stop"));
+    meanwhile(&mut stopped, until_stopped(&pids[2])).await;
+    drop(stopped);
+    let mut closing = Box::pin(fleet.close());
+    meanwhile(&mut closing, outlast_stopped(&pids[2])).await;
+    closing.await;
     let gone = async {
         while pids.iter().any(runs) {
             tokio::task::yield_now().await;

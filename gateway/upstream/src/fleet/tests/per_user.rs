@@ -153,7 +153,7 @@ async fn a_process_is_not_silent_while_its_task_runs() {
 
 #[tokio::test]
 async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
-    let fleet = for_each(8, LONG * 10, Tuning { leave: LONG, ..tuning() });
+    let fleet = for_each(8, LONG * 10, tuning());
     let anns = process_of(&fleet, "acme/ann").await;
     hang(ask_as(&fleet, "acme/ann", "hang", later() + LONG), &fleet).await;
     assert_ne!(process_of(&fleet, "acme/ann").await, anns);
@@ -274,8 +274,7 @@ fn watched_for_each(processes: usize) -> (Fleet, Arc<AtomicUsize>) {
     let times = Limits { call_timeout: far, call_timeout_max: far, ..server.limits };
     server.limits = Limits { start: Start::PerUser(of), ..times };
     // A process ends by itself once its input does.
-    let tuning = Tuning { leave: LONG, ..tuning() };
-    (Fleet::start_watched(vec![server], tuning, None, watching, Eras::default()), most)
+    (Fleet::start_watched(vec![server], tuning(), None, watching, Eras::default()), most)
 }
 
 fn asking(name: &str, principal: &str) -> Request {
