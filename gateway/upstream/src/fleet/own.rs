@@ -30,7 +30,7 @@ mod hosts;
 mod life;
 mod principals;
 
-use hosts::Unanswered;
+use hosts::{Unanswered, last_used};
 use principals::Bounds;
 
 /// Host, and the number of one of its connections.
@@ -51,6 +51,8 @@ pub(super) struct Owned {
     pub(super) asker: Option<Asker>,
     /// Source of the principal's own tokens, if it has such.
     pub(super) authorizer: Option<Arc<Authorizer>>,
+    /// True for a list, which is to say what the calls of the principal work with.
+    pub(super) is_list: bool,
 }
 
 /// Connection of one host, or of one principal.
@@ -243,7 +245,7 @@ impl Server {
     /// Returns a connection of a host whose calls do not all wait for answers; `None` if there are as many as may be, and all
     /// are in use.
     fn own(self: &Arc<Self>, principal: &str, owned: &Owned) -> Option<Using> {
-        let Owned { asker, authorizer } = owned;
+        let Owned { asker, authorizer, is_list } = owned;
         let host = asker.as_ref().map(|asker| &*asker.host);
         let capabilities = asker.as_ref().map(|asker| asker.capabilities.clone());
         // The same source of tokens is the same principal with the same token, as long as it is held here.
@@ -252,6 +254,12 @@ impl Server {
         let host = serde_json::json!([principal, host, capabilities, source]).to_string();
         let limits = &self.entry.limits;
         let mut connections = self.own.open.lock();
+        if *is_list
+            && asker.is_none()
+            && let Some(used) = last_used(&connections, principal, authorizer.as_ref())
+        {
+            return Some(Using::of(used));
+        }
         let mut key = (host, 0);
         while let Some(own) = connections.get(&key) {
             if !own.is_waiting() {

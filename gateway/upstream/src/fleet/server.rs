@@ -35,6 +35,10 @@ use crate::parameters::HeaderParameters;
 use crate::process::{ProcessLimits, StandardError};
 use crate::target::Upstream;
 
+/// Methods by which a server lists what it has.
+const LISTS: [&str; 4] =
+    ["prompts/list", "resources/list", "resources/templates/list", "tools/list"];
+
 /// Code of a call that a server refuses for scopes.
 const FORBIDDEN: i64 = -32003;
 
@@ -253,18 +257,20 @@ impl Server {
         }
         let limits = &self.entry.limits;
         let deadline = deadline.min(Instant::now() + limits.call_timeout_max);
+        let is_list = LISTS.contains(&request.method.as_str());
         if let Some(authorizer) = self.principals_own(&request).await? {
-            let owned = Owned { asker: request.asker.take(), authorizer: Some(authorizer) };
+            let asker = request.asker.take();
+            let owned = Owned { asker, authorizer: Some(authorizer), is_list };
             return self.request_on_own(request, owned, deadline).await;
         }
         if matches!(limits.start, Start::PerUser(_)) {
-            let owned = Owned { asker: request.asker.take(), authorizer: None };
+            let owned = Owned { asker: request.asker.take(), authorizer: None, is_list };
             return self.request_on_own(request, owned, deadline).await;
         }
         if let Some(asker) = request.asker.take_if(|_| limits.own_connections > 0)
             && !self.connected(deadline).await?.is_modern()
         {
-            let owned = Owned { asker: Some(asker), authorizer: None };
+            let owned = Owned { asker: Some(asker), authorizer: None, is_list };
             return self.request_on_own(request, owned, deadline).await;
         }
         let turn = self.turns.take(&request.principal, deadline).await;

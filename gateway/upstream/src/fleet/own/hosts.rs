@@ -1,10 +1,12 @@
 //! Connections of hosts that may be asked: calls that wait for answers of people, and roots.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Own;
+use super::{Key, Own};
 use crate::connection::ConnectionOwner;
+use crate::credentials::Authorizer;
 use crate::fleet::server::Server;
 
 /// Call of a process that has no answer yet. If it never has one, the process is not used again: a question that comes late
@@ -13,6 +15,20 @@ pub(super) struct Unanswered<'a> {
     pub(super) server: &'a Server,
     /// `None` once it has an answer, or where a process runs several calls.
     pub(super) own: Option<&'a Arc<Own>>,
+}
+
+/// Returns the connection of a principal that was used last, of those that take a call at once, whichever host may be asked on it.
+pub(super) fn last_used<'c>(
+    connections: &'c HashMap<Key, Arc<Own>>,
+    principal: &str,
+    authorizer: Option<&Arc<Authorizer>>,
+) -> Option<&'c Arc<Own>> {
+    let is_its = |own: &&Arc<Own>| {
+        own.owner.principal == principal
+            && own.authorizer.as_ref().map(Arc::as_ptr) == authorizer.map(Arc::as_ptr)
+            && own.turns.running() < own.concurrency
+    };
+    connections.values().filter(is_its).max_by_key(|own| own.usage.lock().last)
 }
 
 impl Own {

@@ -284,6 +284,28 @@ fn asking(name: &str, principal: &str) -> Request {
 }
 
 #[tokio::test]
+async fn a_list_comes_from_the_process_that_the_principal_used_last() {
+    let fleet = for_each(8, LONG * 10, tuning());
+    let ask = async |name: &str, principal: &str| {
+        let answer = fleet.request("a", asking(name, principal), later()).await;
+        serde_json::from_str::<Value>(answer.expect("an answer").get()).expect("JSON")
+    };
+    let list = async |principal: &str| {
+        let request = tool_with("", &json!({}), principal);
+        let request = Request { method: "tools/list".to_owned(), ..request };
+        fleet.request("a", request, later()).await.expect("a list");
+    };
+    let lists = async |principal: &str| ask("state", principal).await["lists"].clone();
+    assert_eq!(lists("acme/ann").await, 0);
+    list("acme/ann").await;
+    assert_eq!(lists("acme/ann").await, 1);
+    assert_eq!(lists("acme/bob").await, 0);
+    list("acme/bob").await;
+    assert_eq!((lists("acme/ann").await, lists("acme/bob").await), (json!(1), json!(1)));
+    fleet.close().await;
+}
+
+#[tokio::test]
 async fn a_changed_entry_keeps_a_principals_process_for_the_task_that_it_runs() {
     let fleet = for_each(8, LONG * 10, tuning());
     let anns = process_of(&fleet, "acme/ann").await;
