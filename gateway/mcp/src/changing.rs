@@ -160,7 +160,8 @@ impl FaceChanges {
         match self.exposure {
             Exposure::Server(_) | Exposure::All => true,
             Exposure::Search => {
-                settings.load_all_up_to > 0 || settings.always_on.iter().any(is_of_server)
+                let always_on = self.gateway.always_on(&self.tenant);
+                settings.load_all_up_to > 0 || always_on.iter().any(is_of_server)
             }
         }
     }

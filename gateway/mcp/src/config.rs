@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toolgate_upstream::Entry;
 
 mod addresses;
+mod always_on;
 mod authentication;
 mod authorization;
 mod credential_key;
@@ -27,6 +28,7 @@ mod tools;
 mod values;
 mod waiting;
 
+pub(crate) use always_on::AlwaysOn;
 pub use authentication::{AuthConfig, AuthMethod};
 pub use authorization::{Auth, OAuthConfig};
 pub use error::ConfigError;

@@ -1,6 +1,7 @@
 //! Servers behind the gateway, and all that its faces share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -23,12 +24,14 @@ use toolgate_upstream::{
 };
 
 use crate::audit::Audit;
+use crate::called::CalledTools;
 use crate::caller::Caller;
-use crate::config::{Config, ConfigError, Exposed, ServerConfig, Trust};
+use crate::config::{AlwaysOn, Config, ConfigError, Exposed, ServerConfig, Trust};
 use crate::connecting::Connecting;
 use crate::definitions::{
     Behind, definitions, instructions as instructions_of, read_result, tokens_of,
 };
+use crate::discovering::shown_name;
 use crate::elicited::{self, Elicited};
 use crate::history::{Decided, History};
 use crate::host::Failure;
@@ -87,6 +90,8 @@ struct Shared {
     connecting: OnceLock<Arc<Connecting>>,
     /// Endpoint by which commands reach the plane, if they must name it.
     endpoint: OnceLock<String>,
+    /// Calls of tools, if the always-on set is chosen by them.
+    called: OnceLock<CalledTools>,
 }
 
 /// Part of a gateway that changed.
@@ -164,6 +169,12 @@ pub struct Overview {
     /// Tokens that a host of the gateway's own tenant starts with: definitions and instructions.
     #[serde(default)]
     pub start_tokens: usize,
+    /// Tools of servers that such a host starts with beside the gateway's own, as far as they are an always-on set.
+    #[serde(default)]
+    pub always_on: Vec<String>,
+    /// True if the gateway chooses that set.
+    #[serde(default)]
+    pub chooses_always_on: bool,
     /// Searches since the start.
     pub searches: u64,
     /// Calls of tools since the start, refused ones too.
@@ -296,6 +307,7 @@ impl Gateway {
             credentials,
             connecting: OnceLock::new(),
             endpoint: OnceLock::new(),
+            called: OnceLock::new(),
         })))
     }
 
@@ -303,6 +315,22 @@ impl Gateway {
     /// reach it by themselves. The first one stays.
     pub fn set_endpoint(&self, endpoint: String) {
         let _first = self.0.endpoint.set(endpoint);
+    }
+
+    /// Sets the file in which calls of tools are counted, and chooses the always-on set by what it has, where the configuration
+    /// wants one to be chosen. The first file stays.
+    pub fn set_calls_file(&self, path: &Path) {
+        if self.config().gateway.always_on == AlwaysOn::Auto {
+            self.0.called.get_or_init(|| CalledTools::at(path));
+        }
+    }
+
+    /// Returns the tools of a tenant's always-on set, as `server__tool`, in their order. Some may not be there, or not fit.
+    pub(crate) fn always_on(&self, tenant: &str) -> &[String] {
+        match &self.config().gateway.always_on {
+            AlwaysOn::Named(named) => named,
+            AlwaysOn::Auto => self.0.called.get().map_or(&[], |called| called.chosen(tenant)),
+        }
     }
 
     /// Takes the operator's rules for texts of servers in place of the shipped ones: those of instructions, prompts and resources.
@@ -341,6 +369,9 @@ impl Gateway {
     pub async fn close(&self) {
         self.0.following.abort();
         self.0.completing.abort();
+        if let Some(called) = self.0.called.get() {
+            called.keep();
+        }
         self.0.fleet.close().await;
     }
 
@@ -395,6 +426,8 @@ impl Gateway {
                 .map(|known| known.tokens())
                 .sum(),
             start_tokens: self.start_tokens(&caller.tenant),
+            always_on: self.fitting_always_on(&caller.tenant).0,
+            chooses_always_on: self.config().gateway.always_on == AlwaysOn::Auto,
             servers,
             searches: sum(|counts| &counts.searches),
             calls: sum(|counts| &counts.calls),
@@ -604,6 +637,9 @@ impl Gateway {
     pub(crate) fn has_called(&self, caller: &Caller, model_name: &str, is_success: bool) {
         let decided = self.history().called(&caller.owner(), model_name, is_success);
         self.count(caller, &decided);
+        if let Some(called) = self.0.called.get().filter(|_| is_success) {
+            called.note(&caller.tenant, shown_name(model_name));
+        }
     }
 
     /// Counts the searches that are decided.
@@ -847,7 +883,7 @@ impl Gateway {
     fn start_tokens(&self, tenant: &str) -> usize {
         let own = self.own_tokens(tenant);
         if self.config().gateway.expose == Exposed::Search && !self.loads_all(tenant) {
-            return own + self.always_on_tokens(tenant);
+            return own + self.fitting_always_on(tenant).1;
         }
         let servers = self.servers_of(tenant);
         let known = servers.iter().filter_map(|server| self.known(&server.name));
@@ -859,22 +895,24 @@ impl Gateway {
         own + all
     }
 
-    /// Returns the tokens of the always-on tools that fit.
-    fn always_on_tokens(&self, tenant: &str) -> usize {
+    /// Returns the always-on tools that are there and fit, and their tokens.
+    fn fitting_always_on(&self, tenant: &str) -> (Vec<String>, usize) {
         let most = self.start_left(tenant);
-        let fit = |used: usize, name: &String| {
+        let mut fitting = Vec::new();
+        let mut used = 0;
+        for name in self.always_on(tenant) {
             let named = name.split_once("__").filter(|(server, _)| self.sees(tenant, server));
             let known = named.and_then(|(server, tool)| Some((self.known(server)?, tool)));
             let tokens = known.and_then(|(known, tool)| {
                 let listed = known.in_order.iter().find(|listed| listed.name == tool)?;
                 known.definition(listed).map(tokens_of)
             });
-            match tokens {
-                Some(tokens) if used + tokens <= most => used + tokens,
-                _ => used,
+            if let Some(tokens) = tokens.filter(|tokens| used + tokens <= most) {
+                used += tokens;
+                fitting.push(name.clone());
             }
-        };
-        self.config().gateway.always_on.iter().fold(0, fit)
+        }
+        (fitting, used)
     }
 
     /// Returns the tokens of the gateway's own tools and instructions.

@@ -7,6 +7,7 @@ mod arguments;
 mod asking;
 mod audit;
 mod authentication;
+mod called;
 mod caller;
 mod calling;
 mod changing;

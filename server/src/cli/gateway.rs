@@ -25,9 +25,9 @@ use super::table::{Column, render};
 use super::text::counted;
 pub(super) use client::{Place, page};
 use files::GatewayFiles;
-use running::start_line;
 pub(super) use running::store_at;
 pub(super) use running::telemetry::GatewayTelemetry;
+use running::{always_on_line, start_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -215,7 +215,7 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         }
         Action::Why { query, at } => {
             let arguments = serde_json::json!({"query": query});
-            client::call(&at, "discover_tools", &arguments).await
+            calling::why(&at, &arguments).await
         }
         Action::Call { server, tool, arguments, at } => {
             let arguments: serde_json::Value = serde_json::from_str(&arguments)
@@ -316,6 +316,9 @@ async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
         output::print(&format!("{line}\n"))?;
     }
     output::print(&totals(&overview))?;
+    if let Some(line) = always_on_line(&overview) {
+        output::print(&format!("{line}\n"))?;
+    }
     if let Some(line) = readers_line(&overview.servers) {
         output::print(&format!("{line}\n"))?;
     }

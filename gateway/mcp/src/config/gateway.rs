@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::values::{duration, size};
-use super::{AuthConfig, AuthMethod, SpawnConfig, TlsConfig};
+use super::{AlwaysOn, AuthConfig, AuthMethod, SpawnConfig, TlsConfig};
 
 /// Port of the gateway.
 const PORT: u16 = 7080;
@@ -24,8 +24,8 @@ pub struct GatewayConfig {
     pub allowed_origins: Vec<String>,
     /// Face at `/mcp`.
     pub expose: Exposed,
-    /// Tools that every host sees, as `server__tool`.
-    pub always_on: Vec<String>,
+    /// Tools that every host sees.
+    pub always_on: AlwaysOn,
     /// Most tokens of definitions that a host starts with, in cl100k tokens.
     pub start_tokens: usize,
     /// Most tools of all servers together that are all shown, as `server__tool`; 0 for never.
@@ -98,7 +98,7 @@ impl Default for GatewayConfig {
             public_url: String::new(),
             allowed_origins: Vec::new(),
             expose: Exposed::Search,
-            always_on: Vec::new(),
+            always_on: AlwaysOn::default(),
             start_tokens: 2_000,
             load_all_up_to: 0,
             shown_names: ShownNames::Assist,
@@ -146,6 +146,10 @@ impl GatewayConfig {
         if self.max_connections == 0 {
             let problem =
                 "gateway.max_connections is 0, so that no host could connect: the default is 1024";
+            return Some(problem.to_owned());
+        }
+        if self.always_on == AlwaysOn::Auto && self.replica_url.is_some() {
+            let problem = "gateway.always_on is \"auto\", which goes by the calls of one gateway, and gateway.replica_url says that there are several: name the tools";
             return Some(problem.to_owned());
         }
         if let Some(problem) = self.tls.problem() {

@@ -12,6 +12,7 @@ use super::{Exposure, Face};
 use crate::audit::Outcome;
 use crate::caller::Caller;
 use crate::calling::{self, Circumstances, error_result, text_result};
+use crate::config::AlwaysOn;
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gathered::{self, Kind};
 use crate::lists::List;
@@ -80,12 +81,12 @@ impl Face {
     async fn tools(&self, caller: &Caller, form: Definitions) -> Vec<String> {
         let own = definitions::definitions(&self.gateway.behind(&self.tenant));
         let mut tools: Vec<String> = own.iter().map(Value::to_string).collect();
+        let always_on = self.gateway.always_on(&self.tenant);
         let beside = if self.gateway.loads_all(&self.tenant) {
             whole::definitions(&self.gateway, caller, form).await
-        } else if self.gateway.config().gateway.always_on.is_empty() {
+        } else if always_on.is_empty() {
             return tools;
         } else {
-            let always_on = &self.gateway.config().gateway.always_on;
             whole::named(&self.gateway, caller, always_on, form).await
         };
         match beside {
@@ -99,6 +100,7 @@ impl Face {
     fn fitting(&self, list: &List) -> Vec<String> {
         let list: Vec<&RawValue> = serde_json::from_slice(&list.text).unwrap_or_default();
         let mut left = self.gateway.start_left(&self.tenant);
+        let is_chosen = self.gateway.config().gateway.always_on == AlwaysOn::Auto;
         let mut fitting = Vec::new();
         for tool in list {
             match left.checked_sub(definitions::tokens_of(tool.get())) {
@@ -106,6 +108,8 @@ impl Face {
                     left = rest;
                     fitting.push(tool.get().to_owned());
                 }
+                // Nobody has asked for it by its name.
+                None if is_chosen => {}
                 None => {
                     let tool = RawObject::parse(tool.get().to_owned()).unwrap_or_default();
                     let tool = tool.text("name").unwrap_or_default().into_owned();
@@ -124,7 +128,7 @@ impl Face {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let empty = Map::new();
         let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
-        let is_always_on = self.gateway.config().gateway.always_on.iter().any(|tool| tool == name);
+        let is_always_on = self.gateway.always_on(&self.tenant).iter().any(|tool| tool == name);
         let caller = self.caller(context)?;
         let answers = ["inputResponses", "requestState"]
             .into_iter()

@@ -6,6 +6,7 @@ use toolgate_mcp::ServerOverview;
 
 use super::{GatewayAddress, client};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::output;
 
 /// Beginning of Gate's refusal of a name that it does not know.
 const NO_SUCH_TOOL: &str = "There is no tool ";
@@ -31,6 +32,28 @@ pub(super) async fn call(
         return Err(Failure::refused(unknown(&problem, tool, &tools, &list)));
     }
     client::print(&result)
+}
+
+/// Prints what a model finds for a request, and which of these tools hosts see without a search.
+pub(super) async fn why(at: &GatewayAddress, arguments: &Value) -> Result<Exit, Failure> {
+    let result = client::result(at, "discover_tools", arguments).await?;
+    let exit = client::print(&result)?;
+    // Who may not ask for the state learns no more.
+    let overview = client::overview(at).await.unwrap_or_default();
+    let found: Vec<&str> = seen_anyway(text_of(&result), &overview.always_on).collect();
+    if !found.is_empty() {
+        output::print(&format!("always on, so that hosts need no search: {}\n", found.join(", ")))?;
+    }
+    Ok(exit)
+}
+
+/// Returns those tools of the always-on set that a search lists.
+fn seen_anyway<'a>(listed: &'a str, always_on: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let found = |name: &&String| {
+        let mut rests = listed.lines().filter_map(|line| line.strip_prefix(name.as_str()));
+        rests.any(|rest| rest.starts_with(['#', '(']))
+    };
+    always_on.iter().filter(found).map(String::as_str)
 }
 
 /// Returns the state of a server; `None` if the caller may not ask for it.
@@ -96,6 +119,14 @@ fn tools_of<'a>(server: &str, listed: &'a str) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_always_on_tools_of_a_list_are_found() {
+        let listed = "2 tools:\n\nnotes__echo#k3f9a1(text: string) - Echoes\n  read\n";
+        let always_on = ["notes__ech", "notes__add", "notes__echo"].map(str::to_owned);
+        let found: Vec<&str> = seen_anyway(listed, &always_on).collect();
+        assert_eq!(found, ["notes__echo"]);
+    }
 
     #[test]
     fn the_tools_of_a_list_are_found() {

@@ -61,15 +61,6 @@ pub(super) async fn post(at: &GatewayAddress, path: &str) -> Result<String, Fail
     blocking(at, move || with_key(agent.post(&url), key.as_deref()).send_empty()).await
 }
 
-/// Calls one of the gateway's own tools, and prints what a model would read.
-pub(super) async fn call(
-    at: &GatewayAddress,
-    tool: &str,
-    arguments: &Value,
-) -> Result<Exit, Failure> {
-    print(&result(at, tool, arguments).await?)
-}
-
 /// Prints what a model would read of a result.
 pub(super) fn print(result: &Value) -> Result<Exit, Failure> {
     for item in result["content"].as_array().into_iter().flatten() {

@@ -38,8 +38,8 @@ pub(in crate::cli) use plane::store_at;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
 use telemetry::GatewayTelemetry;
-pub(super) use telling::start_line;
 use telling::tell;
+pub(super) use telling::{always_on_line, start_line};
 use tls::HostListener;
 
 /// Tenant of a plane within this process where none is named.
@@ -50,6 +50,9 @@ const STDIO_MAX: usize = 64;
 
 /// File of the eras of MCP that servers speak, in the data directory.
 const ERAS_FILE: &str = "eras.json";
+
+/// File of the numbers of calls by which the always-on set is chosen, in the data directory.
+const CALLS_FILE: &str = "calls.json";
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
@@ -68,6 +71,8 @@ struct Prepared {
     replica: ReplicaSettings,
     registrations: Registrations,
     eras: Eras,
+    /// File in which calls of tools are counted.
+    calls_file: PathBuf,
     /// Lock of the folder of the plane within this process, if it is taken already.
     lock: Option<File>,
     /// Endpoint that commands must name to reach the plane.
@@ -128,6 +133,7 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
         replica,
         registrations,
         eras,
+        calls_file: data.join(CALLS_FILE),
         lock,
         endpoint,
     };
@@ -337,6 +343,7 @@ impl Prepared {
             Gateway::start(config, plane, credentials, replica, registrations, supervisor, eras)
                 .map_err(|error| Failure::usage(error.to_string()))?;
         gateway.set_scanner(self.scanner);
+        gateway.set_calls_file(&self.calls_file);
         if let Some(endpoint) = self.endpoint {
             gateway.set_endpoint(endpoint);
         }

@@ -112,6 +112,7 @@ fn complete_lines(overview: &Overview, ready: usize) -> Vec<String> {
     let tools = counted(overview.tools, "tool");
     let mut lines =
         vec![format!("{servers} ready: {tools} behind discover_tools"), start_line(overview)];
+    lines.extend(always_on_line(overview));
     lines.extend(readers_line(&overview.servers));
     lines
 }
@@ -131,6 +132,21 @@ pub(in crate::cli::gateway) fn start_line(overview: &Overview) -> String {
         grouped(*tool_tokens),
         grouped(*start_tokens)
     )
+}
+
+/// Returns which tools hosts see without a search, where the gateway chooses them or the file names some.
+pub(in crate::cli::gateway) fn always_on_line(overview: &Overview) -> Option<String> {
+    let Overview { always_on, chooses_always_on, .. } = overview;
+    let names = always_on.join(", ");
+    match (always_on.is_empty(), chooses_always_on) {
+        (true, false) => None,
+        (true, true) => Some(
+            "always on: nothing yet, since the next start chooses by the calls until then"
+                .to_owned(),
+        ),
+        (false, true) => Some(format!("always on, by the calls before this start: {names}")),
+        (false, false) => Some(format!("always on: {names}")),
+    }
 }
 
 /// Returns a number with its thousands apart.
@@ -177,6 +193,20 @@ mod tests {
         assert_eq!(start_line(&overview), line);
         let few = Overview { tools: 1, tool_tokens: 40, start_tokens: 480, ..Overview::default() };
         assert_eq!(start_line(&few), "1 tool, 40 tokens; a host starts with 480");
+    }
+
+    #[test]
+    fn tools_that_are_always_on_are_told_with_who_chose_them() {
+        let line = |names: &[&str], chooses_always_on| {
+            let always_on = names.iter().map(|name| (*name).to_owned()).collect();
+            let overview = Overview { always_on, chooses_always_on, ..Overview::default() };
+            always_on_line(&overview)
+        };
+        assert_eq!(line(&[], false), None);
+        assert_eq!(line(&["a__b", "a__c"], false).as_deref(), Some("always on: a__b, a__c"));
+        let chosen = "always on, by the calls before this start: a__b";
+        assert_eq!(line(&["a__b"], true).as_deref(), Some(chosen));
+        assert!(line(&[], true).expect("a line").contains("nothing yet"));
     }
 
     #[test]
