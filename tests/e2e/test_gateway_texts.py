@@ -104,6 +104,24 @@ def test_poisoned_prompts_and_resources_are_left_out_and_not_fetched(
     assert "prompt tides" not in run(binary, "gateway", "status", "--url", gateway.url).stdout
 
 
+def test_a_prompt_that_a_person_let_in_is_shown_until_it_changes(
+    gateway: GatewayProcess, binary: Path, text: Path
+) -> None:
+    listed(gateway, "/mcp")
+    status = run(binary, "gateway", "status", "--url", gateway.url).stdout
+    line = next(line for line in status.splitlines() if "sea: prompt tides" in line)
+    approved = re.search(r'(approved = \["tides@[0-9a-f]{32}"\]) in \[server\.sea\]', line)
+    assert approved, line
+    gateway.reload(config(text) + f"{approved[1]}\n", "was read again")
+    for face in FACES:
+        assert listed(gateway, face) == [["tides", "moon"], ["moon"], ["moon"]]
+    answers = fetched(gateway, "tides")
+    assert ["result" in answer for answer in answers] == [True, True, False, False]
+    text.write_text(f"{POISON} Now.")
+    for face in FACES:
+        assert listed(gateway, face) == [["moon"]] * 3
+
+
 def test_what_no_host_has_listed_is_looked_at_before_it_is_fetched(
     gateway: GatewayProcess,
 ) -> None:

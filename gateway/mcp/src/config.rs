@@ -8,6 +8,7 @@ use toolgate_upstream::Entry;
 
 mod addresses;
 mod always_on;
+mod approved;
 mod authentication;
 mod authorization;
 mod credential_key;
@@ -29,6 +30,7 @@ mod values;
 mod waiting;
 
 pub(crate) use always_on::AlwaysOn;
+pub(crate) use approved::ApprovedItem;
 pub use authentication::{AuthConfig, AuthMethod};
 pub use authorization::{Auth, OAuthConfig};
 pub use error::ConfigError;

@@ -26,7 +26,7 @@ use toolgate_upstream::{
 use crate::audit::Audit;
 use crate::called::CalledTools;
 use crate::caller::Caller;
-use crate::config::{AlwaysOn, Config, ConfigError, Exposed, ServerConfig, Trust};
+use crate::config::{AlwaysOn, ApprovedItem, Config, ConfigError, Exposed, ServerConfig, Trust};
 use crate::connecting::Connecting;
 use crate::definitions::{
     Behind, definitions, instructions as instructions_of, read_result, tokens_of,
@@ -280,6 +280,8 @@ impl Gateway {
             registered.clone(),
             registrations,
         ));
+        let vetting = Vetting::default();
+        vetting.approve(approved_of(&servers.borrow()));
         let elicited = Elicited::default();
         let completing = tokio::spawn(elicited::follow(elicited.clone(), fleet.completions()));
         Ok(Self(Arc::new(Shared {
@@ -298,7 +300,7 @@ impl Gateway {
             counts: Mutex::default(),
             listings: Listings::default(),
             lists: Lists::default(),
-            vetting: Vetting::default(),
+            vetting,
             resumable: Arc::default(),
             tools: Mutex::default(),
             registered,
@@ -360,7 +362,7 @@ impl Gateway {
         }
         // They are filtered as the configuration says.
         self.0.tools.lock().clear();
-        self.0.vetting.forget();
+        self.0.vetting.approve(approved_of(&new));
         self.0.fleet.apply(entries);
         Ok(config.gateway != self.0.config.gateway)
     }
@@ -1082,6 +1084,12 @@ impl ServerOverview {
             unbelieved_readers: 0,
         }
     }
+}
+
+/// Returns the prompts and resources that persons let in, by server.
+fn approved_of(servers: &Servers) -> HashMap<String, Vec<ApprovedItem>> {
+    let servers = servers.iter();
+    servers.map(|(name, server)| (name.clone(), server.approved.clone())).collect()
 }
 
 /// Returns what a person does about a tool that waits for approval.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use toolgate_core::safety::{Beside, Finding, Rules, Scanner, Severity, Tier};
 
 use crate::caller::Owner;
-use crate::config::Trust;
+use crate::config::{ApprovedItem, Trust};
 use crate::gathered::Kind;
 use crate::looks::Looks;
 use crate::raw::RawObject;
@@ -62,12 +62,22 @@ struct Shared {
     /// Lists of which something was looked at.
     lists: Mutex<HashMap<ListName, KnownList>>,
     looks: Looks,
+    /// Items that are shown whatever their texts say, by server.
+    approved: RwLock<HashMap<String, Vec<ApprovedItem>>>,
     /// Hashes names of items. No server knows its keys.
     hasher: RandomState,
 }
 
 /// Items of a list that are left out, each with the reason, by the name that their server gives them.
-type Withheld = BTreeMap<String, Arc<str>>;
+type Withheld = BTreeMap<String, LeftOut>;
+
+/// Item that is left out.
+#[derive(Debug, Clone)]
+struct LeftOut {
+    reason: Arc<str>,
+    /// SHA-256 of the item, in hexadecimal.
+    hash: Arc<str>,
+}
 
 /// List of which something was looked at.
 #[derive(Default)]
@@ -146,6 +156,7 @@ impl Default for Vetting {
             verdicts: Mutex::default(),
             lists: Mutex::default(),
             looks: Looks::default(),
+            approved: RwLock::default(),
             hasher: RandomState::new(),
         }))
     }
@@ -156,6 +167,12 @@ impl Vetting {
     pub(crate) fn replace(&self, scanner: Option<Scanner>) {
         *self.0.scanner.write() = scanner.map(Arc::new);
         self.0.verdicts.lock().clear();
+        self.forget();
+    }
+
+    /// Takes the items that persons let in, by server, in place of those before.
+    pub(crate) fn approve(&self, approved: HashMap<String, Vec<ApprovedItem>>) {
+        *self.0.approved.write() = approved;
         self.forget();
     }
 
@@ -220,7 +237,7 @@ impl Vetting {
         let Some(known) = lists.get(list) else { return Known::Unseen };
         let name = kept_name(name);
         match known.withheld.get(&*name) {
-            Some(reason) => Known::Withheld(Arc::clone(reason)),
+            Some(left_out) => Known::Withheld(Arc::clone(&left_out.reason)),
             None if known.is_whole || known.shown.contains(&self.hash(&name)) => Known::Clear,
             None if known.part_since.is_some() => Known::Missed,
             None => Known::Unseen,
@@ -281,7 +298,7 @@ impl Vetting {
         };
         let lists = known.iter().filter(|(list, _)| is_told(list));
         let lines = lists.flat_map(|(list, known)| {
-            known.withheld.iter().map(|(name, reason)| line(list, name, reason))
+            known.withheld.iter().map(|(name, left_out)| line(list, name, left_out))
         });
         let mut lines: Vec<String> = lines.collect();
         lines.sort();
@@ -320,8 +337,8 @@ impl Vetting {
         let mut left_out = Vec::new();
         for (item, reason) in listed.items.into_iter().zip(reasons) {
             let names = names_of(list.kind, &item);
-            match reason {
-                Some(reason) => left_out.push((names, reason)),
+            match reason.and_then(|reason| self.left_out(&list, &item, reason)) {
+                Some(found) => left_out.push((names, found)),
                 None => {
                     for name in names {
                         known.show(&name.kept, self.hash(&name.kept));
@@ -334,13 +351,13 @@ impl Vetting {
             }
         }
         // Of two with one name, the worse counts, wherever it stands.
-        for (names, reason) in left_out {
+        for (names, found) in left_out {
             for name in names {
                 if !before.contains_key(&name.kept) {
                     let server = &*list.server;
-                    tracing::warn!(server, "{}", line(&list, &name.kept, &reason));
+                    tracing::warn!(server, "{}", line(&list, &name.kept, &found));
                 }
-                known.withhold(name, &reason);
+                known.withhold(name, &found);
             }
         }
         if known.is_whole {
@@ -350,6 +367,16 @@ impl Vetting {
             insert(&mut all, list, known);
         }
         shown
+    }
+
+    /// Returns an item as one that is left out for a reason; `None` if a person let it in.
+    fn left_out(&self, list: &ListName, item: &RawValue, reason: Arc<str>) -> Option<LeftOut> {
+        let hash = hex::encode(Sha256::digest(item.get()));
+        let approved = self.0.approved.read();
+        let is_approved = approved
+            .get(&list.server)
+            .is_some_and(|approved| approved.iter().any(|item| item.is(&hash)));
+        (!is_approved).then(|| LeftOut { reason, hash: Arc::from(hash) })
     }
 }
 
@@ -387,7 +414,7 @@ impl KnownList {
     }
 
     /// Notes an item that is left out. Beyond the bound the list counts as given in part, so that none of them is fetched.
-    fn withhold(&mut self, name: ItemName, reason: &Arc<str>) {
+    fn withhold(&mut self, name: ItemName, left_out: &LeftOut) {
         let ItemName { kept, long } = name;
         if self.templates.remove(&kept) {
             self.template_bytes -= kept.len();
@@ -401,7 +428,7 @@ impl KnownList {
             None => {}
         }
         if self.withheld.len() < WITHHELD_MAX || self.withheld.contains_key(&kept) {
-            self.withheld.insert(kept, Arc::clone(reason));
+            self.withheld.insert(kept, left_out.clone());
         } else {
             self.is_whole = false;
             self.is_overfull = true;
@@ -487,8 +514,15 @@ fn tier(trust: Trust) -> Tier {
     }
 }
 
-fn line(list: &ListName, name: &str, reason: &str) -> String {
-    format!("{} {} is left out: {reason}", list.kind.noun(), one_line(name, NAME_MAX))
+/// Returns what a person is told of an item that is left out, with what lets it in.
+fn line(list: &ListName, name: &str, LeftOut { reason, hash }: &LeftOut) -> String {
+    let ListName { server, kind, .. } = list;
+    let name = one_line(name, NAME_MAX);
+    // It stands between quotes in the file.
+    let plain = name.replace(['"', '\\'], "_");
+    let hash = ApprovedItem::written(hash);
+    let lets_in = format!("approved = [\"{plain}@{hash}\"] in [server.{server}] lets it in");
+    format!("{} {name} is left out: {reason} ({lets_in})", kind.noun())
 }
 
 fn key(bar: Severity, item: &RawValue) -> [u8; 32] {
@@ -645,6 +679,33 @@ mod tests {
         vetting.replace(None);
         assert_eq!(kept(&vetting, Trust::Standard, listed()).await.len(), 6, "nothing is scanned");
         assert!(withheld(&vetting, &prompts(), "bad").is_none());
+    }
+
+    #[tokio::test]
+    async fn an_item_that_a_person_let_in_is_shown_until_it_changes() {
+        let vetting = Vetting::default();
+        let bad = |name: &str| json!({"name": name, "description": SUSPICIOUS});
+        let both = || items(&[bad("tides"), bad("moon")]);
+        assert!(kept(&vetting, Trust::Standard, both()).await.is_empty());
+        let lines = vetting.withheld_of("sea", |_| true);
+        let told = lines.iter().find_map(|line| line.split_once("prompt tides ")).expect("a line");
+        let written = told.1.split('"').nth(1).expect("an approval");
+        let approve = |server: &str| {
+            let approved = ApprovedItem::try_from(written.to_owned()).expect("an approval");
+            vetting.approve(HashMap::from([(server.to_owned(), vec![approved])]));
+        };
+        approve("lake");
+        assert!(kept(&vetting, Trust::Standard, both()).await.is_empty(), "another server's");
+        approve("sea");
+        assert_eq!(known(&vetting, "tides"), Known::Unseen, "it is looked at anew");
+        assert_eq!(kept(&vetting, Trust::Standard, both()).await, ["tides"]);
+        assert_eq!(known(&vetting, "tides"), Known::Clear);
+        assert!(withheld(&vetting, &prompts(), "moon").is_some());
+        let changed = json!({"name": "tides", "description": format!("{SUSPICIOUS} Now.")});
+        assert!(kept(&vetting, Trust::Standard, items(&[changed])).await.is_empty());
+        assert!(withheld(&vetting, &prompts(), "tides").is_some());
+        vetting.approve(HashMap::new());
+        assert!(kept(&vetting, Trust::Standard, both()).await.is_empty());
     }
 
     #[tokio::test]
@@ -844,7 +905,8 @@ mod tests {
             }
             assert_eq!(known.templates.len(), most);
             let first = format!("{:0length$}", 0);
-            known.withhold(template(&first), &"it is bad".into());
+            let bad = LeftOut { reason: "it is bad".into(), hash: "".into() };
+            known.withhold(template(&first), &bad);
             known.keep_template(template(&"x".repeat(length)));
             assert_eq!(known.templates.len(), most, "one makes place for another");
         }

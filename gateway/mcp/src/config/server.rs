@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::values::some_duration;
-use super::{Auth, OAuthConfig, RestartConfig, ToolFilter};
+use super::{ApprovedItem, Auth, OAuthConfig, RestartConfig, ToolFilter};
 
 /// Most connections of hosts' own to one server.
 const OWN_CONNECTIONS: usize = 8;
@@ -74,6 +74,9 @@ pub struct ServerConfig {
     /// Tools that the gateway knows.
     #[serde(default)]
     pub tools: ToolFilter,
+    /// Prompts and resources that are shown though their texts would quarantine a tool, as long as they stay as they were read.
+    #[serde(default)]
+    pub approved: Vec<ApprovedItem>,
     /// Tenants that see the server. Absent: the gateway's own.
     #[serde(default)]
     pub tenants: Option<Vec<String>>,
