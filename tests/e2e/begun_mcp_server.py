@@ -2,8 +2,8 @@
 
 python begun_mcp_server.py LOG
 
-Each message that comes is a line of the log. A call is answered once a file LOG.go exists. A task has
-ended when its state is asked for, with the result of a long text.
+Each message that comes is a line of the log. A call is answered once a file LOG.go exists.
+A task has ended when its state is asked for, with the result of a long text.
 """
 
 import json
