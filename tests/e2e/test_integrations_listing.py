@@ -11,8 +11,10 @@ from test_integrations_types import (
     Talk,
     answered,
     sent_tools,
+    with_a_loop,
     with_agents_sdk,
     with_langchain,
+    with_langgraph,
     with_pydantic_ai,
 )
 
@@ -23,6 +25,8 @@ CASES: list[tuple[str, Talk, str]] = [
     ("openai_responses", with_agents_sdk, "native"),
     ("anthropic", with_pydantic_ai, "envelope"),
     ("openai_responses", with_langchain, "native"),
+    ("openai_chat", with_langgraph, "envelope"),
+    ("anthropic", with_a_loop, "native"),
 ]
 
 
