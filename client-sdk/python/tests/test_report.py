@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from toolgate import ContextWarning, RouteResult
+from toolgate import SEARCH_TOOL, ContextWarning, Price, RouteResult
 from toolgate._endpoints import Endpoint
 from toolgate._forms import added, formed
 from toolgate._gen.v1 import router_pb2
-from toolgate._tally import Rates, Tally
+from toolgate._tally import Rates, Sent, Tally
 from toolgate.enums import PromptStrategy
 from toolgate.rendering import ModelRequest
 
@@ -34,6 +34,7 @@ def turn(
     messages: list[Any],
     *,
     tools: tuple[str, ...] = (FIND,),
+    phases: tuple[int, int] | None = None,
     warnings: tuple[str, ...] = (),
     rho: float | None = None,
 ) -> RouteResult:
@@ -41,7 +42,9 @@ def turn(
     for name, tokens in active.items():
         answer.active_tools.add(model_name=name, schema_tokens=tokens)
     answer.accounting.full_catalog_tokens = 10_000
-    answer.accounting.phase2_tokens = sum(active.values())
+    phase1, phase2 = phases or (0, sum(active.values()))
+    answer.accounting.phase1_tokens = phase1
+    answer.accounting.phase2_tokens = phase2
     answer.accounting.conversation_tokens = said
     if rho is not None:
         answer.accounting.conversation_rho = rho
@@ -55,6 +58,10 @@ def turn(
     return RouteResult.from_proto(answer)
 
 
+def add(tally: Tally, told: RouteResult, endpoint: Endpoint = CLAUDE, own: int = 0) -> None:
+    tally.add(told, Sent([tool.model_name for tool in told], own), endpoint, LOG)
+
+
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
@@ -62,10 +69,11 @@ def user(text: str) -> dict[str, Any]:
 def test_prices_are_those_of_the_provider_beside_the_alternatives() -> None:
     first = [user("a")]
     tally = Tally()
-    tally.add(turn({FIND: 200}, 2_000, first), CLAUDE, LOG)
+    add(tally, turn({FIND: 200}, 2_000, first))
     tally = Tally(json.loads(json.dumps(tally.to_dict())))
     tally.searched()
-    tally.add(turn({READ: 300}, 2_500, [*first, user("b"), ADDED]), CLAUDE, LOG)
+    behind = [*first, user("b"), ADDED]
+    add(tally, turn({READ: 300}, 2_500, behind, phases=(0, 500)))
     report = tally.report()
     assert (report.requests, report.searches, report.strategies) == (2, 1, {"native": 2})
     assert report.shown_tokens == 200 + (200 + 300), "what was added stays, and what was defined"
@@ -80,11 +88,84 @@ def test_prices_are_those_of_the_provider_beside_the_alternatives() -> None:
 def test_a_changed_beginning_is_paid_for_again() -> None:
     for tools, messages in (((READ,), [user("a"), user("b")]), ((FIND,), [user("c"), user("b")])):
         tally = Tally()
-        tally.add(turn({FIND: 200}, 2_000, [user("a")]), CLAUDE, LOG)
-        tally.add(turn({FIND: 200, READ: 200}, 2_500, messages, tools=tools), CLAUDE, LOG)
+        add(tally, turn({FIND: 200}, 2_000, [user("a")]))
+        add(tally, turn({FIND: 200, READ: 200}, 2_500, messages, tools=tools))
         price = tally.report().price
         assert price is not None
-        assert price.sent == pytest.approx(2_200 * 1.25 + 2_700 * 1.25)
+        assert price.sent == pytest.approx(2_200 * 1.25 + 2_900 * 1.25)
+
+
+def test_tools_are_what_route_says_of_the_whole_request() -> None:
+    tally = Tally()
+    add(tally, turn({FIND: 200}, 2_000, [user("a")], phases=(480, 200)))
+    add(tally, turn({FIND: 200}, 2_000, [user("a")], phases=(480, 700)))
+    report = tally.report()
+    assert report.shown_tokens == 680 + 1_180, "the search lists what it finds"
+    assert report.price is not None
+    anew = 2_200 * 1.25 + 2_200 * 0.1
+    assert report.price.routed_anew == pytest.approx(anew), "tools of earlier turns are not in it"
+    tally = Tally()
+    told = turn({FIND: 200}, 2_000, [user("a")], phases=(480, 700))
+    tally.add(told, Sent([SEARCH_TOOL.model_name, FIND], is_whole=False), CLAUDE, LOG)
+    assert tally.report().shown_tokens == SEARCH_TOOL.schema_tokens + 200
+
+
+def test_what_two_requests_begin_with_is_cached_message_by_message() -> None:
+    said = [user(f"{at:02}") for at in range(10)]
+    anew = Tally()
+    add(anew, turn({FIND: 1_000}, 10_000, said))
+    assert anew.report().price == Price(11_000 * 1.25, 20_000 * 1.25, 11_000 * 1.25)
+    # Additions are dropped from a message near the end.
+    less = [*said[:8], user("xx"), said[9], user("10")]
+    for changed, messages, shared in (
+        ((FIND,), [*said, user("10")], 11_000),
+        ((FIND,), less, 1_000 + 8_000),
+        ((FIND,), said[1:], 1_000),
+        ((FIND,), said[:5], 1_000 + 5_000),
+        ((FIND, READ), said, 1_000),
+        ((READ, FIND), said, 0),
+    ):
+        tally = Tally(json.loads(json.dumps(anew.to_dict())))
+        active = dict.fromkeys(changed, 1_000)
+        add(tally, turn(active, 10_000, messages, tools=changed))
+        price = tally.report().price
+        assert price is not None
+        whole = 1_000 * len(changed) + 10_000
+        sent = shared * 0.1 + (whole - shared) * 1.25
+        assert price.sent == pytest.approx(11_000 * 1.25 + sent), (changed, messages)
+
+
+def test_of_a_long_conversation_the_newest_messages_are_compared_one_by_one() -> None:
+    said = [user(f"{at:03}") for at in range(100)]
+    begun = Tally()
+    add(begun, turn({FIND: 1_000}, 10_000, said))
+    kept = begun.to_dict()
+    assert len(kept["last"]["messages"]) == 65, "what is kept stays small"
+    for at, shared in ((99, 10_900), (36, 4_600), (35, 1_000)):
+        tally = Tally(json.loads(json.dumps(kept)))
+        add(tally, turn({FIND: 1_000}, 10_000, [*said[:at], user("x"), *said[at + 1 :]]))
+        price = tally.report().price
+        assert price is not None
+        sent = shared * 0.1 + (11_000 - shared) * 1.25
+        assert price.sent == pytest.approx(11_000 * 1.25 + sent)
+
+
+def test_the_agents_own_definitions_are_a_part_of_the_beginning_without_a_price() -> None:
+    begun = Tally()
+    add(begun, turn({FIND: 1_000}, 1_000, [user("a")], tools=("clock", FIND)), own=1)
+    for own, shared in (("clock", 2_000), ("date", 0)):
+        tally = Tally(begun.to_dict())
+        add(tally, turn({FIND: 1_000}, 1_000, [user("a")], tools=(own, FIND)), own=1)
+        price = tally.report().price
+        assert price is not None
+        assert price.sent == pytest.approx(2_500 + shared * 0.1 + (2_000 - shared) * 1.25)
+
+
+def test_what_an_older_version_kept_is_gone_on_with() -> None:
+    last = {"tools": "0", "active": "1", "shown": 200, "routed": 200, "said": 2_000, "begin": "2"}
+    tally = Tally({"counts": {"requests": 1, "shown": 200}, "last": {**last, "messages": 1}})
+    add(tally, turn({FIND: 200}, 2_000, [user("a")]))
+    assert (tally.report().requests, tally.report().shown_tokens) == (2, 400)
 
 
 def test_rates_are_those_of_the_service() -> None:
@@ -107,7 +188,7 @@ def test_rates_are_those_of_the_service() -> None:
     assert openai.price_of(1_000, 1_000) == 1_000, "nothing of so short a prompt is cached"
     assert openai.price_of(2_000, 1_200) == pytest.approx(1_152 * 0.1 + 848)
     tally = Tally()
-    tally.add(turn({}, 0, []), Endpoint("openai_chat", "llama-4"), LOG)
+    add(tally, turn({}, 0, []), Endpoint("openai_chat", "llama-4"))
     assert tally.report().price is None
 
 
@@ -116,7 +197,7 @@ def test_warnings_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         tally = Tally()
         for _ in range(2):
-            tally.add(turn({}, 0, [], warnings=both), CLAUDE, LOG)
+            add(tally, turn({}, 0, [], warnings=both))
         assert tally.report().warnings == (
             ContextWarning.LOW_UTILISATION,
             ContextWarning.WINDOW_NEARLY_FULL,
@@ -130,16 +211,16 @@ def test_warnings_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_utilisation_is_that_of_the_last_request_beside_the_highest() -> None:
     tally = Tally()
-    tally.add(turn({}, 0, []), CLAUDE, LOG)
+    add(tally, turn({}, 0, []))
     assert (tally.report().rho, tally.report().highest_rho) == (None, None)
     assert "rho" not in str(tally.report())
-    tally.add(turn({}, 0, [], rho=0.71), CLAUDE, LOG)
+    add(tally, turn({}, 0, [], rho=0.71))
     tally = Tally(json.loads(json.dumps(tally.to_dict())))
-    tally.add(turn({}, 0, [], rho=0.5), CLAUDE, LOG)
+    add(tally, turn({}, 0, [], rho=0.5))
     assert (tally.report().rho, tally.report().highest_rho) == (0.5, 0.71)
     assert "; rho 0.50, at most 0.71" in str(tally.report())
     assert not tally.report().is_window_nearly_full
-    tally.add(turn({}, 0, [], warnings=("WINDOW_NEARLY_FULL",)), CLAUDE, LOG)
+    add(tally, turn({}, 0, [], warnings=("WINDOW_NEARLY_FULL",)))
     assert (tally.report().rho, tally.report().highest_rho) == (None, 0.71)
     assert tally.report().is_window_nearly_full
     assert str(tally.report()).endswith("; 70% of the context window or more is full")

@@ -288,7 +288,8 @@ export class Gatekeeper {
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
       const { prompt: _, ...kept } = held;
       const prompt = asked === undefined ? undefined : promptOf(turn, messages, asked, endpoint);
-      const spent = spentAfter(held.spent, turn, { active, prompt, endpoint });
+      const own = asked !== undefined && "own" in asked ? asked.own.length : undefined;
+      const spent = spentAfter(held.spent, turn, { active, prompt, own, endpoint });
       this.#tellWarnings(warningsOf(turn), held.spent?.warnings ?? []);
       const added = prompt === undefined ? {} : { prompt };
       const after = { ...kept, ...added, ...readIn(turn), handle: turn.activeSetHandle, active, spent };

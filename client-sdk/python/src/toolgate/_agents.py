@@ -14,7 +14,7 @@ from toolgate._endpoints import Endpoint
 from toolgate._listed import is_lost
 from toolgate._requests import RouteArguments, refuse_unknown
 from toolgate._served import ServedTools
-from toolgate._tally import Tally
+from toolgate._tally import Sent, Tally
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import DeferralReason, ErrorReason, PromptStrategy
@@ -201,7 +201,8 @@ class Turns:
         search = [SEARCH] if offers and self._search else []
         self.active = [*search, *(tool.model_name for tool in turn)]
         self.handle = turn.handle
-        self._tally.add(turn, endpoint, self._log)
+        own = 0 if render is None else len(list(render.own_tools))
+        self._tally.add(turn, Sent(self.active, own), endpoint, self._log)
         if render is None:
             return None
         self._ledger = turn.request.ledger

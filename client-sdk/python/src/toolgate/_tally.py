@@ -4,8 +4,8 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from toolgate._endpoints import Endpoint
@@ -15,11 +15,11 @@ from toolgate.rendering import ModelRequest
 from toolgate.report import SAID, Price, Report
 from toolgate.routing import RouteResult
 
-_CALL_TOOL = "toolgate_call_tool"
+_OURS = (SEARCH_TOOL.model_name, "toolgate_call_tool")
+"""Names of the search and of the envelope, which Route counts as one."""
 _BYTES_A_TOKEN = 4
-_ADDING = ('"tool_addition"', '"additional_tools"', "[Toolgate] More tools.")
-"""Marks of messages that add tools."""
-_NAME = re.compile(r'\\?"name\\?":\s?\\?"([\w.-]+)')
+_APART = 64
+"""The newest messages of a request, which are compared one by one; those before them as one."""
 _VERSION = re.compile(r"(gpt|gemini)-(\d+)(?:\.(\d+))?")
 
 
@@ -69,6 +69,103 @@ class Rates:
         return cached * self.read + (tokens - cached) * self.write
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Contents of a request, as far as Route's answer does not say."""
+
+    active: Sequence[str]
+    """Names of the active set, and of the search where it is offered, in their order."""
+    own: int = 0
+    """The number of the agent's own definitions, which stand before the others."""
+    is_whole: bool = True
+    """True if the request is sent as Route put it together, where it did; False: with the active
+    set in `tools`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """Parts of a request, in the order of the provider's cache."""
+
+    tools: list[list[Any]]
+    """Of each definition its name, digest and tokens; 0 tokens of the agent's own."""
+    messages: list[list[Any]]
+    """Of messages beside each other their number, their digest and bytes."""
+    behind: int
+    """Tokens of the messages, with what was added to them."""
+    said: int
+    """Tokens of the messages without that."""
+    catalog: int
+    """Tokens of all definitions of the catalog."""
+    active: list[str]
+    """Names of the active set, and of the search where it is offered."""
+    routed: int
+    """Tokens of these."""
+
+    @classmethod
+    def of(cls, turn: RouteResult, sent: Sent, before: "_Request | None") -> "_Request":
+        """Reads a turn."""
+        told = turn.accounting
+        counted = {SEARCH_TOOL.model_name: SEARCH_TOOL.schema_tokens}
+        counted |= {tool.model_name: tool.schema_tokens for tool in turn}
+        request = None if turn.rendered is None else turn.rendered.request
+        tools: list[list[Any]]
+        if request is None or not sent.is_whole:
+            tools = [[name, _digest([name]), counted.get(name, 0)] for name in sent.active]
+            behind = told.conversation_tokens
+        else:
+            known = {name: tokens for name, _, tokens in (before.tools if before else ())}
+            tools = _defined(request, sent.own, told.phase1_tokens, {**known, **counted})
+            tools_tokens = sum(tokens for _, _, tokens in tools)
+            amid = told.phase1_tokens + told.phase2_tokens - tools_tokens
+            behind = told.conversation_tokens + max(0, amid)
+        return cls(
+            tools=tools,
+            messages=[] if request is None else _messages(request.messages),
+            behind=behind,
+            said=told.conversation_tokens,
+            catalog=told.full_catalog_tokens,
+            active=list(sent.active),
+            routed=sum(counted.get(name, 0) for name in sent.active),
+        )
+
+    def shared_with(self, now: "_Request", messages: Sequence[Any]) -> int:
+        """Returns the tokens at the beginning of a later request that are those of this one.
+
+        Args:
+            now: The later request.
+            messages: Its messages.
+        """
+        same = 0
+        for (_, before, tokens), (_, after, _) in zip(self.tools, now.tools, strict=False):
+            if before != after:
+                return same
+            same += int(tokens)
+        if len(self.tools) != len(now.tools):
+            return same
+        if not self.messages or not messages:
+            return same + (self.behind if now.behind >= self.behind else 0)
+        at, common = 0, 0
+        for number, digest, size in self.messages:
+            if _digest(messages[at : at + number]) != digest:
+                break
+            at += number
+            common += int(size)
+        written = sum(int(size) for _, _, size in self.messages)
+        return same + self.behind * common // written
+
+    def shared_by_all(self, now: "_Request") -> int:
+        """Returns the same where both have all tools of the catalog."""
+        return self.catalog + self._said_in(now) if self.catalog == now.catalog else 0
+
+    def shared_anew(self, now: "_Request") -> int:
+        """Returns the same where both have the active set alone."""
+        return self.routed + self._said_in(now) if self.active == now.active else 0
+
+    def _said_in(self, now: "_Request") -> int:
+        """Returns the tokens of the messages; 0 where some were dropped since."""
+        return self.said if now.said >= self.said else 0
+
+
 class Tally:
     """Costs of a conversation so far; a JSON object keeps them."""
 
@@ -79,8 +176,11 @@ class Tally:
         self._strategies: dict[str, int] = dict(kept.get("strategies", {}))
         self._prices: list[float] | None = list(kept.get("prices", [0.0, 0.0, 0.0])) or None
         self._warnings: list[str] = list(kept.get("warnings", []))
-        self._tokens: dict[str, int] = dict(kept.get("tokens", {}))
-        self._last: dict[str, Any] = dict(kept.get("last", {}))
+        last = kept.get("last") or {}
+        # What an older version kept of the last request is no beginning to compare with.
+        self._last = (
+            _Request(**last) if last.keys() == _Request.__dataclass_fields__.keys() else None
+        )
         self._rho: float | None = kept.get("rho")
         self._highest_rho: float | None = kept.get("highest_rho")
 
@@ -91,8 +191,7 @@ class Tally:
             "strategies": self._strategies,
             "prices": self._prices or [],
             "warnings": self._warnings,
-            "tokens": self._tokens,
-            "last": self._last,
+            "last": None if self._last is None else asdict(self._last),
             "rho": self._rho,
             "highest_rho": self._highest_rho,
         }
@@ -101,51 +200,35 @@ class Tally:
         """Counts a search of the model's."""
         self._count("searches", 1)
 
-    def add(self, turn: RouteResult, endpoint: Endpoint, log: logging.Logger) -> None:
+    def add(self, turn: RouteResult, sent: Sent, endpoint: Endpoint, log: logging.Logger) -> None:
         """Adds a request; logs warnings of the service that the conversation had not."""
-        for warning in turn.accounting.warnings:
+        told = turn.accounting
+        for warning in told.warnings:
             if warning not in self._warnings:
                 self._warnings.append(warning.value)
                 _tell(log, warning)
-        self._rho = turn.accounting.conversation_rho
+        self._rho = told.conversation_rho
         if self._rho is not None:
             self._highest_rho = max(self._rho, self._highest_rho or 0.0)
-        rendered = turn.rendered
-        request = None if rendered is None else rendered.request
-        active = [tool.model_name for tool in turn]
-        self._tokens = {} if request is None else self._tokens
-        self._tokens.update((tool.model_name, tool.schema_tokens) for tool in turn)
-        offers = turn.deferral.offer_search
-        routed = turn.accounting.phase2_tokens + (SEARCH_TOOL.schema_tokens if offers else 0)
-        shown = routed if request is None else self._shown(request)
+        before, now = self._last, _Request.of(turn, sent, self._last)
+        request = None if turn.rendered is None else turn.rendered.request
+        is_whole = request is not None and sent.is_whole
+        shown = told.phase1_tokens + told.phase2_tokens if is_whole else now.routed
         strategy = "cut" if request is None else request.strategy.lower()
         self._strategies[strategy] = self._strategies.get(strategy, 0) + 1
-        said, everything = turn.accounting.conversation_tokens, turn.accounting.full_catalog_tokens
         self._count("requests", 1)
         self._count("shown", shown)
-        self._count("all", everything)
-        before = self._last
-        tools = active if request is None else [request.tools, list(request.betas)]
-        self._last = {
-            "tools": _digest([tools]),
-            "active": _digest([active]),
-            "shown": shown,
-            "routed": routed,
-            "said": said,
-            "messages": None if request is None else len(request.messages),
-            "begin": "" if request is None else _digest(request.messages),
-        }
+        self._count("all", now.catalog)
+        self._last = now
         rates = Rates.of(endpoint)
         if rates is None or self._prices is None:
             self._prices = None
             return
-        behind = before.get("said", 0)
-        shared = self._shared(before, request)
-        anew = before["routed"] + behind if before.get("active") == self._last["active"] else 0
+        messages = () if request is None else request.messages
         prompts = (
-            (shown + said, shared),
-            (everything + said, everything + behind if before else 0),
-            (routed + said, anew),
+            (shown + now.said, before.shared_with(now, messages) if before else 0),
+            (now.catalog + now.said, before.shared_by_all(now) if before else 0),
+            (now.routed + now.said, before.shared_anew(now) if before else 0),
         )
         self._prices = [
             sum_ + rates.price_of(*prompt)
@@ -170,31 +253,6 @@ class Tally:
     def _count(self, what: str, more: int) -> None:
         self._counts[what] = self._counts.get(what, 0) + more
 
-    def _shown(self, request: ModelRequest) -> int:
-        """Returns the tokens of the definitions in a request, without the agent's own tools."""
-        defined = {_name(tool) for tool in request.tools}
-        texts = [json.dumps(message, ensure_ascii=False) for message in request.messages]
-        adding = [text for text in texts if any(sign in text for sign in _ADDING)]
-        names = defined | {name for text in adding for name in _NAME.findall(text)}
-        self._tokens = {name: n for name, n in self._tokens.items() if name in names}
-        tokens = sum(self._tokens.values())
-        for tool in request.tools:
-            if _name(tool) == SEARCH_TOOL.model_name or tool.get("type") == "tool_search":
-                tokens += SEARCH_TOOL.schema_tokens
-            elif _name(tool) == _CALL_TOOL:
-                tokens += len(json.dumps(tool)) // _BYTES_A_TOKEN
-        return tokens
-
-    def _shared(self, before: Mapping[str, Any], request: ModelRequest | None) -> int:
-        """Returns how many tokens the request has in common with the beginning of the last."""
-        if not before or before["tools"] != self._last["tools"]:
-            return 0
-        if request is None or before["messages"] is None:
-            same = request is None and before["messages"] is None
-        else:
-            same = _digest(request.messages[: before["messages"]]) == before["begin"]
-        return int(before["shown"] + before["said"] if same else 0)
-
 
 _told: set[tuple[str, ContextWarning]] = set()
 """The names of the logs that have a warning which most conversations begin with."""
@@ -212,14 +270,54 @@ def _tell(log: logging.Logger, warning: ContextWarning) -> None:
     log.warning("toolgate: %s", SAID.get(warning, warning.lower()))
 
 
+def _defined(
+    request: ModelRequest, own: int, ours: int, counted: Mapping[str, int]
+) -> list[list[Any]]:
+    """Returns the name, the digest and the tokens of each definition in `tools`.
+
+    Args:
+        request: The request.
+        own: The number of the agent's own definitions, which stand first.
+        ours: Tokens of the search and of the envelope together.
+        counted: Tokens of tools by their names.
+    """
+    sizes = [_size(tool) if _is_ours(tool) else 0 for tool in request.tools]
+    defined: list[list[Any]] = []
+    for at, tool in enumerate(request.tools):
+        name, tokens = _name(tool), 0
+        if sizes[at]:
+            tokens = ours * sizes[at] // sum(sizes)
+        elif at >= own:
+            tokens = counted.get(name) or _size(tool) // _BYTES_A_TOKEN
+        defined.append([name, _digest([tool]), tokens])
+    return defined
+
+
+def _messages(messages: Sequence[Any]) -> list[list[Any]]:
+    """Returns the number, the digest and the bytes of messages beside each other."""
+    oldest = messages[:-_APART]
+    groups = [*([oldest] if oldest else []), *([one] for one in messages[-_APART:])]
+    return [[len(group), _digest(group), sum(map(_size, group))] for group in groups]
+
+
+def _is_ours(tool: Mapping[str, Any]) -> bool:
+    return _name(tool) in _OURS or tool.get("type") == "tool_search"
+
+
 def _name(tool: Mapping[str, Any]) -> str:
     function = tool.get("function", tool)
     return str(function.get("name", "")) if isinstance(function, Mapping) else ""
 
 
-def _digest(parts: Iterable[Any]) -> str:
-    sha = hashlib.sha256()
-    for part in parts:
-        sha.update(json.dumps(part, ensure_ascii=True, default=str).encode())
-        sha.update(b"\n")
-    return sha.hexdigest()[:16]
+def _size(part: Any) -> int:
+    return len(_written(part).encode())
+
+
+def _digest(parts: Sequence[Any]) -> str:
+    return hashlib.sha256("\n".join(map(_written, parts)).encode()).hexdigest()[:12]
+
+
+def _written(part: Any) -> str:
+    # Half of a surrogate pair, which a cut text ends with, has no UTF-8.
+    text = json.dumps(part, ensure_ascii=False, separators=(",", ":"), default=str)
+    return text.encode(errors="replace").decode()

@@ -17,7 +17,9 @@ class Price:
     """Prices of all prompts of a conversation, in tokens of input that no cache holds.
 
     By the provider's rules for what is read from its cache and written to it; the system prompt and
-    the answers are left out.
+    the answers are left out. The cache holds what a request has in common with the beginning of the
+    one before: definition by definition, then message by message. Tokens of single messages are
+    shared out by their bytes.
     """
 
     sent: float
@@ -26,7 +28,7 @@ class Price:
     """The same conversation with the definitions of all tools in each request."""
     routed_anew: float
     """The same conversation with the active set of each request in `tools`, where a change of it
-    costs the cached conversation."""
+    costs the cached conversation. Tools of earlier turns are not among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ class Report:
     searches: int = 0
     """Searches of the model's."""
     shown_tokens: int = 0
-    """Definitions in the requests: those of tools in `tools` and amid the messages, and the search.
-    The agent's own tools are not among them."""
+    """Definitions in the requests, by Route's `accounting`: those of tools in `tools` and amid the
+    messages, the search with what it lists, and the envelope. The agent's own tools are not among
+    them."""
     all_tools_tokens: int = 0
     """Definitions of all tools of the catalog, in as many requests."""
     price: Price | None = None

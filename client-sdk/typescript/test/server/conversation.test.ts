@@ -133,6 +133,13 @@ for (const api of APIS) {
     const isNative = api === "anthropic" || api === "openai_responses";
     const call = (name: string, args: object): Step =>
       isNative ? [name, args] : [CALL, { name, arguments: args }];
+    let told = 0n;
+    const route = client.route.bind(client);
+    client.route = async (...asked) => {
+      const turn = await route(...asked);
+      told += (turn.accounting?.phase1Tokens ?? 0n) + (turn.accounting?.phase2Tokens ?? 0n);
+      return turn;
+    };
     const options = { ...one, model: MODELS[api] };
     const conversation = await Conversation.fromMcp(client, api, servers, options);
     const asked = `${LONG}what time is it in Oslo right now?`;
@@ -162,7 +169,7 @@ for (const api of APIS) {
     assert.deepEqual([count, searches], [5, 1]);
     assert.deepEqual(strategies, { [isNative ? "native" : "envelope"]: 5 });
     assert.ok(price !== undefined && price.sent < price.routedAnew);
-    assert.ok(shownTokens > 0);
+    assert.equal(shownTokens, Number(told), "the turns' tokens are added up");
     const typed = requests.map(({ tools, messages, betas }, at) => ({
       name: String(at),
       tools,

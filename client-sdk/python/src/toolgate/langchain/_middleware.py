@@ -45,7 +45,7 @@ from toolgate._endpoints import Endpoint
 from toolgate._forms import formed
 from toolgate._listed import is_lost, registration
 from toolgate._requests import RegisterArguments, RouteArguments
-from toolgate._tally import Tally
+from toolgate._tally import Sent, Tally
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason, PromptStrategy
@@ -422,17 +422,19 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             return {**told, "toolgate_unread": True}
         active = [SEARCH] if offers_search(turn, state.get("toolgate_active", [])) else []
         active += [tool.model_name for tool in turn]
-        tally = Tally(state.get("toolgate_tally"))
-        tally.add(turn, endpoint, _LOG)
         update: dict[str, Any] = {
             **told,
             "toolgate_handle": turn.handle,
             "toolgate_active": active,
-            "toolgate_tally": tally.to_dict(),
         }
+        is_whole = False
         if self._strategy is not None:
             prompt = Prompt.of_turn(turn.request, sent, state["messages"])
             update["toolgate_prompt"] = prompt.to_dict()
+            is_whole = bool(prompt.tools)
+        tally = Tally(state.get("toolgate_tally"))
+        tally.add(turn, Sent(active, is_whole=is_whole), endpoint, _LOG)
+        update["toolgate_tally"] = tally.to_dict()
         if turn.conversation_snapshot is None:
             return {**update, "toolgate_unread": True}
         covered = {"toolgate_history": turn.conversation_snapshot, "toolgate_unread": False}
