@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,6 +149,31 @@ def test_of_a_long_conversation_the_newest_messages_are_compared_one_by_one() ->
         assert price is not None
         sent = shared * 0.1 + (11_000 - shared) * 1.25
         assert price.sent == pytest.approx(11_000 * 1.25 + sent)
+
+
+@pytest.mark.parametrize("strategy", ["CUT", "PASS"])
+def test_alternatives_are_priced_in_the_apis_form(strategy: str) -> None:
+    gemini = Endpoint("gemini", "gemini-3-pro")
+    tally, messages = Tally(), [user("a")]
+    for _ in range(2):
+        told = turn({FIND: 4_200}, 50, messages, phases=(0, 3_700))
+        told = replace(told, accounting=replace(told.accounting, full_catalog_tokens=4_200))
+        assert told.rendered is not None
+        request = replace(told.request, strategy=PromptStrategy(strategy))
+        add(tally, replace(told, rendered=replace(told.rendered, request=request)), gemini)
+    report = tally.report()
+    assert report.all_tools_tokens == 2 * 4_200
+    assert report.shown_tokens == 2 * 3_700
+    assert report.price == Price(7_500, 7_500, 7_500), "none of them is long enough to be cached"
+
+
+def test_definitions_are_no_longer_than_route_says() -> None:
+    begun = Tally()
+    add(begun, turn({FIND: 4_200}, 1_000, [user("a")], phases=(0, 3_700)))
+    add(begun, turn({FIND: 4_200}, 1_500, [user("a"), user("b")], phases=(0, 3_700)))
+    price = begun.report().price
+    assert price is not None
+    assert price.sent == pytest.approx(4_700 * 1.25 + 4_700 * 0.1 + 500 * 1.25)
 
 
 def test_the_agents_own_definitions_are_a_part_of_the_beginning_without_a_price() -> None:

@@ -98,8 +98,14 @@ interface Last {
   readonly behind: number;
   /** Tokens of the messages without that. */
   readonly said: number;
+  /**
+   * Tokens of definitions in the API's form, as a share of those that are counted for all APIs: a few decide whether a short prompt
+   * is cached. 1 until a request says it, with all of its tools in `tools`.
+   */
+  readonly form: number;
+  /** Tokens of all definitions of the catalog, in the API's form. */
   readonly catalog: number;
-  /** Names of the active set and the search, and their tokens. */
+  /** Names of the active set and the search, and their tokens, in the API's form. */
   readonly active: readonly string[];
   readonly routed: number;
 }
@@ -165,7 +171,7 @@ export function searched(spent: Spent = NOTHING, searches: number): Spent {
 export function spentAfter(spent: Spent = NOTHING, turn: RouteResponse, sent: Sent): Spent {
   const before = lastOf(spent);
   const whole = wholeOf(turn);
-  const isWhole = whole !== undefined && isSentWhole(sent);
+  const isWhole = whole !== undefined && isSentWhole(turn, sent);
   const now = requestOf(before, turn, sent, whole);
   const { phase1Tokens = 0n, phase2Tokens = 0n } = turn.accounting ?? {};
   const shown = isWhole ? Number(phase1Tokens + phase2Tokens) : now.routed;
@@ -183,7 +189,7 @@ export function spentAfter(spent: Spent = NOTHING, turn: RouteResponse, sent: Se
     requests: spent.requests + 1,
     searches: spent.searches,
     shown: spent.shown + shown,
-    catalog: spent.catalog + now.catalog,
+    catalog: spent.catalog + Number(turn.accounting?.fullCatalogTokens ?? 0),
     kept: spent.kept + Number(before !== undefined && hasSameTools(before, now)),
     price: rates === undefined || spent.price === null ? null : priceAfter(spent.price, rates),
     strategies: { ...spent.strategies, [strategy]: (spent.strategies[strategy] ?? 0) + 1 },
@@ -215,8 +221,18 @@ function wholeOf(turn: RouteResponse): Whole | undefined {
 }
 
 /** Tells whether what Route put together is sent, and not the active set in `tools`. */
-function isSentWhole({ own, prompt }: Sent): boolean {
-  return own !== undefined || (prompt !== undefined && prompt.tools.length > 0);
+function isSentWhole({ rendered }: RouteResponse, { own, prompt }: Sent): boolean {
+  const isPutTogether = prompt !== undefined && prompt.tools.length > 0;
+  return own !== undefined || isPutTogether || rendered?.strategy === PromptStrategy.PASS;
+}
+
+/** The share of `Last.form`; that of before where the turn does not say it. */
+function formOf({ rendered, accounting, activeTools }: RouteResponse, before: number): number {
+  const counted = activeTools.reduce((sum, { schemaTokens }) => sum + schemaTokens, 0);
+  const { CUT, PASS } = PromptStrategy;
+  const isWhole = rendered !== undefined && rendered.messagesJson !== "";
+  const hasAll = isWhole && (rendered.strategy === CUT || rendered.strategy === PASS);
+  return hasAll && counted > 0 ? Number(accounting?.phase2Tokens ?? 0) / counted : before;
 }
 
 function requestOf(
@@ -230,22 +246,27 @@ function requestOf(
   counted.set(SEARCH_TOOL.modelName, SEARCH_TOOL.schemaTokens);
   const told = turn.accounting;
   const said = Number(told?.conversationTokens ?? 0);
+  const form = formOf(turn, before?.form ?? 1);
   const request = {
     said,
+    form,
     messages: groupsOf(whole?.messages ?? []),
-    catalog: Number(told?.fullCatalogTokens ?? 0),
+    catalog: Math.floor(Number(told?.fullCatalogTokens ?? 0) * form),
     active,
-    routed: active.reduce((sum, name) => sum + (counted.get(name) ?? 0), 0),
+    routed: Math.floor(active.reduce((sum, name) => sum + (counted.get(name) ?? 0), 0) * form),
   };
-  if (whole === undefined || !isSentWhole(sent)) {
+  if (whole === undefined || !isSentWhole(turn, sent)) {
     const defined = active.map((name) => [name, digestOf([name]), counted.get(name) ?? 0] as const);
     return { ...request, defined, behind: said };
   }
   const known = before?.defined.map(([name, , tokens]) => [name, tokens] as const) ?? [];
   const ours = Number(told?.phase1Tokens ?? 0);
-  const defined = definitionsOf(whole.tools, own, ours, new Map([...known, ...counted]));
-  const amid = ours + Number(told?.phase2Tokens ?? 0) - definedTokens(defined);
-  return { ...request, defined, behind: said + Math.max(0, amid) };
+  const shown = ours + Number(told?.phase2Tokens ?? 0);
+  const all = definitionsOf(whole.tools, own, ours, new Map([...known, ...counted]));
+  const tokens = definedTokens(all);
+  const share = Math.min(1, tokens === 0 ? 1 : shown / tokens);
+  const defined = all.map(([name, digest, one]) => [name, digest, Math.floor(one * share)] as const);
+  return { ...request, defined, behind: said + Math.max(0, shown - tokens) };
 }
 
 /**

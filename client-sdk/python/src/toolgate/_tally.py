@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from toolgate._endpoints import Endpoint
-from toolgate.enums import ContextWarning
+from toolgate.enums import ContextWarning, PromptStrategy
 from toolgate.offering import SEARCH_TOOL
 from toolgate.rendering import ModelRequest
 from toolgate.report import SAID, Price, Report
@@ -94,12 +94,16 @@ class _Request:
     """Tokens of the messages, with what was added to them."""
     said: int
     """Tokens of the messages without that."""
+    form: float
+    """Tokens of definitions in the API's form, as a share of those that are counted for all APIs: a
+    few decide whether a short prompt is cached. 1 until a request says it, with all of its tools in
+    `tools`."""
     catalog: int
-    """Tokens of all definitions of the catalog."""
+    """Tokens of all definitions of the catalog, in the API's form."""
     active: list[str]
     """Names of the active set, and of the search where it is offered."""
     routed: int
-    """Tokens of these."""
+    """Tokens of these, in the API's form."""
 
     @classmethod
     def of(cls, turn: RouteResult, sent: Sent, before: "_Request | None") -> "_Request":
@@ -108,24 +112,28 @@ class _Request:
         counted = {SEARCH_TOOL.model_name: SEARCH_TOOL.schema_tokens}
         counted |= {tool.model_name: tool.schema_tokens for tool in turn}
         request = None if turn.rendered is None else turn.rendered.request
+        form = _form(turn, before.form if before else 1.0)
         tools: list[list[Any]]
         if request is None or not sent.is_whole:
             tools = [[name, _digest([name]), counted.get(name, 0)] for name in sent.active]
             behind = told.conversation_tokens
         else:
             known = {name: tokens for name, _, tokens in (before.tools if before else ())}
+            shown = told.phase1_tokens + told.phase2_tokens
             tools = _defined(request, sent.own, told.phase1_tokens, {**known, **counted})
-            tools_tokens = sum(tokens for _, _, tokens in tools)
-            amid = told.phase1_tokens + told.phase2_tokens - tools_tokens
-            behind = told.conversation_tokens + max(0, amid)
+            defined = sum(tokens for _, _, tokens in tools)
+            if defined > shown:
+                tools = [[*named, tokens * shown // defined] for *named, tokens in tools]
+            behind = told.conversation_tokens + max(0, shown - defined)
         return cls(
             tools=tools,
             messages=[] if request is None else _messages(request.messages),
             behind=behind,
             said=told.conversation_tokens,
-            catalog=told.full_catalog_tokens,
+            form=form,
+            catalog=int(told.full_catalog_tokens * form),
             active=list(sent.active),
-            routed=sum(counted.get(name, 0) for name in sent.active),
+            routed=int(sum(counted.get(name, 0) for name in sent.active) * form),
         )
 
     def shared_with(self, now: "_Request", messages: Sequence[Any]) -> int:
@@ -218,7 +226,7 @@ class Tally:
         self._strategies[strategy] = self._strategies.get(strategy, 0) + 1
         self._count("requests", 1)
         self._count("shown", shown)
-        self._count("all", now.catalog)
+        self._count("all", told.full_catalog_tokens)
         self._last = now
         rates = Rates.of(endpoint)
         if rates is None or self._prices is None:
@@ -291,6 +299,16 @@ def _defined(
             tokens = counted.get(name) or _size(tool) // _BYTES_A_TOKEN
         defined.append([name, _digest([tool]), tokens])
     return defined
+
+
+def _form(turn: RouteResult, before: float) -> float:
+    """Returns the share of `_Request.form`; that of before where the turn does not say it."""
+    request = None if turn.rendered is None else turn.rendered.request
+    counted = sum(tool.schema_tokens for tool in turn)
+    if request is None or not counted:
+        return before
+    has_all = request.strategy in (PromptStrategy.CUT, PromptStrategy.PASS)
+    return turn.accounting.phase2_tokens / counted if has_all else before
 
 
 def _messages(messages: Sequence[Any]) -> list[list[Any]]:

@@ -135,6 +135,30 @@ test("of a long conversation the newest messages are compared one by one", () =>
   }
 });
 
+test("alternatives are priced in the API's form", () => {
+  for (const strategy of [PromptStrategy.CUT, PromptStrategy.PASS]) {
+    let spent: Spent | undefined;
+    for (let count = 0; count < 2; count += 1) {
+      const turn = turnOf({ active: { [FIND]: 4_200 }, said: 50, messages: ["a"], phases: [0, 3_700] });
+      if (turn.rendered !== undefined) turn.rendered.strategy = strategy;
+      if (turn.accounting !== undefined) turn.accounting.fullCatalogTokens = 4_200n;
+      const gemini = { ...endpoint, api: "gemini", model: "gemini-3-pro" } as const;
+      spent = spentAfter(spent, turn, { active: [FIND], prompt: undefined, own: 0, endpoint: gemini });
+    }
+    const { catalogTokens, shownTokens, price } = reportOf(spent);
+    assert.deepEqual([catalogTokens, shownTokens], [2 * 4_200, 2 * 3_700]);
+    const prices = { sent: 7_500, allTools: 7_500, routedAnew: 7_500 };
+    assert.deepEqual(price, prices, "none of them is long enough to be cached");
+  }
+});
+
+test("definitions are no longer than Route says", () => {
+  const request = { active: { [FIND]: 4_200 }, phases: [0, 3_700] } as const;
+  const first = next(undefined, { ...request, said: 1_000, messages: ["a"] });
+  const { price } = reportOf(next(first, { ...request, said: 1_500, messages: ["a", "b"] }));
+  assert.equal(price?.sent, priceOf(4_700, 5_200, 4_700));
+});
+
 test("the agent's own definitions are a part of the beginning, without a price", () => {
   const request = { active: { [FIND]: 1_000 }, said: 1_000, messages: ["a"], own: 1 };
   const first = next(undefined, { ...request, tools: ["clock", FIND] });

@@ -431,7 +431,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         if self._strategy is not None:
             prompt = Prompt.of_turn(turn.request, sent, state["messages"])
             update["toolgate_prompt"] = prompt.to_dict()
-            is_whole = bool(prompt.tools)
+            is_whole = bool(prompt.tools) or turn.request.strategy is PromptStrategy.PASS
         tally = Tally(state.get("toolgate_tally"))
         tally.add(turn, Sent(active, is_whole=is_whole), endpoint, _LOG)
         update["toolgate_tally"] = tally.to_dict()
