@@ -12,8 +12,8 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 out=$CARGO_TARGET_DIR/fuzz/smoke
 targets=(handle registration config policy query credentials scan stream request enclosed)
 
-# --workspace, as the other checks, so that dependencies have the features they were compiled with.
-cargo build --quiet --locked --workspace "${targets[@]/#/--bin=fuzz_}"
+# With a test, as the other checks, so that everything has the features that it was compiled with for them.
+cargo build --quiet --locked --workspace --test fetch "${targets[@]/#/--bin=fuzz_}"
 for target in "${targets[@]}"; do
     mkdir -p "$out/$target"
     log=$out/$target.log
