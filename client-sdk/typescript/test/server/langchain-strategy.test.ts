@@ -34,7 +34,8 @@ test("described tools are called through the envelope, and the beginning of each
     [[CALL, { name: FIND, arguments: { text: "milk" } }]],
     "One.",
     [[CALL, { name: CALENDARS, arguments: {} }]],
-    [[CALL, { name: FIND, arguments: { word: "milk" } }]],
+    // The first turn's messages still describe it.
+    [[CALL, { name: FIND, arguments: { text: "milk" } }]],
     "Two.",
   );
   const agent = createAgent({ model, middleware: [toolgate, watching], checkpointer: new MemorySaver() });
@@ -44,10 +45,9 @@ test("described tools are called through the envelope, and the beginning of each
   const { messages } = await agent.invoke({ messages: [asked] }, thread);
   const results = messages.filter((message): message is ToolMessage => message.type === "tool");
   assert.deepEqual(
-    results.slice(0, 2).map(({ text }) => text),
-    ['["1"]', '["home", "work"]'],
+    results.map(({ text }) => text),
+    ['["1"]', '["home", "work"]', '["1"]'],
   );
-  assert.match(results[2]?.text ?? "", /"error":"tool_not_available"/);
   // The model of the script repeats what it was sent when it calls.
   const kept = messages.filter(({ type }) => type !== "ai").map(({ text }) => text);
   assert.doesNotMatch(kept.join(), /\[Toolgate\]/, "only the model sees it");
