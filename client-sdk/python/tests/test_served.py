@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
+import mcp_types
 import pytest
 from pydantic_ai import RunContext
 from pydantic_ai.models.test import TestModel
@@ -30,6 +31,15 @@ class Book:
         return SimpleNamespace(tools=[at], nextCursor=str(at + 1) if at < self.pages else None)
 
 
+class Later:
+    """A session of version 2 of the package `mcp`, with its types."""
+
+    async def list_tools(self, *, params: Any = None) -> Any:
+        at = 1 if params is None else int(params.cursor)
+        tool = mcp_types.Tool(name=f"tool_{at}", input_schema={"type": "object"})
+        return mcp_types.ListToolsResult(tools=[tool], next_cursor=str(at + 1) if at < 3 else None)
+
+
 class Endless:
     """A session of a server whose pages all have the same cursor."""
 
@@ -47,6 +57,8 @@ class Hung:
 def test_pages_are_listed_up_to_the_hundredth() -> None:
     assert asyncio.run(listed_tools("git", Book(3))) == [1, 2, 3]
     assert len(asyncio.run(listed_tools("git", Book(100)))) == 100
+    later = asyncio.run(listed_tools("git", Later()))
+    assert [tool.name for tool in later] == ["tool_1", "tool_2", "tool_3"]
     for session in (Book(101), Endless()):
         with pytest.raises(RuntimeError, match="git has more than 100 pages of tools"):
             asyncio.run(listed_tools("git", session))

@@ -1,6 +1,7 @@
 """MCP servers that an integration registers as they list their tools, and registers again."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -155,15 +156,32 @@ async def listed_tools(name: str, session: Any) -> list[Any]:
         RuntimeError: there are more than 100 pages.
     """
     tools: list[Any] = []
-    cursor: tuple[str, ...] = ()
+    cursor = ""
     async with listing_deadline(name):
         for _ in range(MOST_PAGES):
-            page = await session.list_tools(*cursor)
+            page = await _page(session, cursor)
             tools += page.tools
-            if not page.nextCursor:
+            cursor = attribute(page, "next_cursor", "nextCursor")
+            if not cursor:
                 return tools
-            cursor = (page.nextCursor,)
     raise RuntimeError(f"{name} has more than {MOST_PAGES} pages of tools")
+
+
+async def _page(session: Any, cursor: str) -> Any:
+    """Lists the tools from a cursor on, "" for the first, with any version of the package `mcp`."""
+    if not cursor:
+        return await session.list_tools()
+    if "cursor" in inspect.signature(session.list_tools).parameters:
+        return await session.list_tools(cursor)
+    # From version 2 on.
+    from mcp.types import PaginatedRequestParams
+
+    return await session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+
+
+def attribute(value: Any, *names: str) -> Any:
+    """The first of these attributes that there is: version 2 of the package `mcp` renamed them."""
+    return next((getattr(value, name) for name in names if hasattr(value, name)), None)
 
 
 def hear_changes(session: Any, heard: Callable[[], None]) -> None:

@@ -39,7 +39,7 @@ from toolgate._agents import (
 from toolgate._answers import APIS, Result
 from toolgate._endpoints import Endpoint
 from toolgate._requests import RegisterArguments, RouteArguments
-from toolgate._served import ServedTools, causes, hear_changes, listed_tools
+from toolgate._served import ServedTools, attribute, causes, hear_changes, listed_tools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import PromptStrategy, StrategyReason
@@ -492,11 +492,9 @@ def _read(result: Any) -> Any:
     """
     texts = (getattr(part, "text", None) for part in result.content)
     text = "\n".join(text for text in texts if isinstance(text, str))
-    if getattr(result, "isError", False):
+    if attribute(result, "is_error", "isError"):
         raise RuntimeError(text or "the tool failed")
-    if text or not getattr(result, "structuredContent", None):
-        return text
-    return result.structuredContent
+    return text or attribute(result, "structured_content", "structuredContent") or text
 
 
 async def _schemas(client: Client | AsyncClient, names: list[str]) -> Any:
