@@ -5,10 +5,26 @@ use toolgate_telemetry::{self as telemetry, DEGRADED, INTENTS, LogOptions, Telem
 
 use toolgate_config::{LogConfig, LogFormat, LogLevel, TelemetryConfig};
 
+/// Part of the filter that has all audited changes.
+const AUDITED: &str = ",toolgate::audit=info";
+
 /// Starts logging and the export of spans. A second call changes nothing.
 #[must_use]
 pub fn start(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
-    let log = LogOptions { filter: filter(config), json: config.format == LogFormat::Json };
+    start_with(filter(config), config, spans)
+}
+
+/// Starts them beside a program that writes on the same screen: it has audited changes from `info` on alone.
+#[must_use]
+pub fn start_beside_program(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
+    let is_told = matches!(config.level, LogLevel::Info | LogLevel::Debug | LogLevel::Trace);
+    let filter = filter(config);
+    let filter = if is_told { filter } else { filter.replace(AUDITED, "") };
+    start_with(filter, config, spans)
+}
+
+fn start_with(filter: String, config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
+    let log = LogOptions { filter, json: config.format == LogFormat::Json };
     telemetry::start(&log, spans.traces.as_ref())
 }
 
@@ -19,7 +35,7 @@ pub fn filter(config: LogConfig) -> String {
     let level = name(config.level);
     let intents = if config.intents { "info" } else { "off" };
     // Targets match by prefix, so `toolgate` covers every crate of this workspace.
-    format!("warn,toolgate={level},toolgate::audit=info,{DEGRADED}=off,{INTENTS}={intents}")
+    format!("warn,toolgate={level}{AUDITED},{DEGRADED}=off,{INTENTS}={intents}")
 }
 
 fn name(level: LogLevel) -> &'static str {

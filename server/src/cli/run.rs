@@ -68,7 +68,8 @@ pub(super) fn run(run: Run) -> Result<Exit, Failure> {
 }
 
 async fn run_program(run: Run) -> Result<Exit, Failure> {
-    let telemetry = GatewayTelemetry::start(&run.plane.server_config().load(Vec::new())?);
+    let telemetry =
+        GatewayTelemetry::start_beside_program(&run.plane.server_config().load(Vec::new())?);
     let mut config = read(run.config.as_deref())?;
     take_base_urls(&mut config)?;
     if let Some(problem) = config.problem() {

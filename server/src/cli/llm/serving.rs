@@ -199,7 +199,10 @@ impl Prepared {
         let hosts = proxy.serve(bounded(listener, None), stop.clone());
         // One that fails ends the other, so that its error is told.
         let served = tokio::try_join!(hosts, envoys);
-        proxy.close().await;
+        // A plane of this process ends with it, and its data.
+        if is_shared {
+            proxy.close().await;
+        }
         served.map(drop).map_err(failed)
     }
 }

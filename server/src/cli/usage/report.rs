@@ -208,6 +208,13 @@ fn push_verdict(text: &mut String, span: &str, usage: &v1::GetUsageResponse) {
     let summaries = share(usage.phase1_tokens as f64, full);
     let promoted = share(usage.phase2_tokens as f64, full);
     match usage.deferral() {
+        _ if usage.route_calls > 0 && full == 0 => push(
+            text,
+            format_args!(
+                "{ODD}The catalog had no tools{ODD:#} {over}, whenever Route was called. `toolgate servers` lists what is \
+                 registered.\n"
+            ),
+        ),
         v1::DeferralVerdict::NoCalls => push(text, format_args!("No Route call {over}.\n")),
         v1::DeferralVerdict::Paid => push(
             text,
@@ -372,6 +379,14 @@ mod tests {
         assert!(text.contains("most tools are used anyway"), "{text}");
         assert!(text.contains("90% of all, and the summaries cost 15%"), "{text}");
         assert!(text.contains("Send every schema") && text.contains("router.top_k"), "{text}");
+        let empty = v1::GetUsageResponse {
+            full_catalog_tokens: 0,
+            route_calls: 5,
+            ..used(v1::DeferralVerdict::MostToolsUsed)
+        };
+        let text = plain(empty);
+        assert!(text.contains("The catalog had no tools over 30 days"), "{text}");
+        assert!(!text.contains("Send every schema"), "{text}");
         let text = plain(cost_more(v1::DeferralVerdict::CatalogTooSmall));
         assert!(text.contains("the summaries alone cost 15%"), "{text}");
         let nothing =

@@ -19,6 +19,12 @@ impl GatewayTelemetry {
         Self(telemetry.export())
     }
 
+    /// Starts them for a process that starts a program, on whose screen audited changes would stand.
+    pub(in crate::cli) fn start_beside_program(parsed: &Parsed) -> Self {
+        let telemetry = logging::start_beside_program(log(parsed), &parsed.config.telemetry);
+        Self(telemetry.export())
+    }
+
     /// Sends what waits, for a second at most.
     pub(in crate::cli) async fn stop(self) {
         self.0.stop(LAST_SPANS_MAX).await;
