@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use toolgate_llm::strategy::Ledger;
+use toolgate_llm::strategy::{Ledger, as_compared};
 
 use crate::bounded::{Bounded, Bounds};
 
@@ -57,7 +57,7 @@ impl Remembered {
         let mut hasher = self.hashing.build_hasher();
         owner.hash(&mut hasher);
         let next = |message: &Value| {
-            add(&mut hasher, message);
+            add(&mut hasher, &as_compared(message));
             hasher.finish()
         };
         messages.iter().map(next).collect()
@@ -139,6 +139,18 @@ mod tests {
         assert_eq!(found(1, &messages), "two");
         let marked = [json!({ "a": 1, "cache_control": {} }), json!({ "b": 2 })];
         assert_eq!(found(1, &marked), "two");
+    }
+
+    /// Claude Code writes its second message so from the second request on.
+    #[test]
+    fn a_text_and_its_only_block_are_one_message() {
+        let remembered = Remembered::default();
+        let message = |content| [json!({ "role": "system", "content": content })];
+        let block =
+            json!([{ "type": "text", "text": "hi", "cache_control": { "type": "ephemeral" } }]);
+        let begun = remembered.keys(1, &message(block));
+        assert_eq!(remembered.keys(1, &message(json!("hi"))), begun);
+        assert_ne!(remembered.keys(1, &message(json!("ho"))), begun);
     }
 
     #[test]

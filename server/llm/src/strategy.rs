@@ -23,6 +23,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 pub use auto::{DENIED_MODELS, is_like, may_defer};
+pub use digest::as_compared;
 pub use keep::expected_requests;
 pub use ledger::Ledger;
 pub use listing::Listing;

@@ -1,6 +1,8 @@
 //! Digests of messages and definitions. They compare what was sent with what will be; they protect nothing, so that a
 //! short hash without keys is enough.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// Marks of cached prefixes, which agents move from message to message. They are no part of what the model reads.
@@ -73,10 +75,31 @@ pub(super) fn of_prefixes(messages: &[Value]) -> Vec<u64> {
     let mut digest = Digest::new();
     let mut prefixes = vec![digest.value()];
     for message in messages {
-        digest.add(message);
+        digest.add(&as_compared(message));
         prefixes.push(digest.value());
     }
     prefixes
+}
+
+/// Returns a message as it is compared with later ones: content of one text block alone is that text. Agents write a message
+/// in either form, and in another one once it has no mark of a cached prefix any more.
+#[must_use]
+pub fn as_compared(message: &Value) -> Cow<'_, Value> {
+    let Some([block]) = message.get("content").and_then(Value::as_array).map(Vec::as_slice) else {
+        return Cow::Borrowed(message);
+    };
+    let is_plain = block.as_object().is_some_and(|fields| {
+        block["type"] == "text"
+            && fields.keys().all(|name| matches!(name.as_str(), "type" | "text" | MARK))
+    });
+    match block["text"].as_str() {
+        Some(text) if is_plain => {
+            let mut message = message.clone();
+            message["content"] = text.into();
+            Cow::Owned(message)
+        }
+        _ => Cow::Borrowed(message),
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +118,25 @@ mod tests {
         assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_text_and_its_only_block_are_one_message() {
+        let of =
+            |content: Value| of_prefixes(&[json!({ "role": "system", "content": content })])[1];
+        let mark = json!({ "type": "ephemeral" });
+        let text = of(json!("hi"));
+        assert_eq!(of(json!([{ "type": "text", "text": "hi" }])), text);
+        assert_eq!(of(json!([{ "type": "text", "text": "hi", "cache_control": mark }])), text);
+        for other in [
+            json!([]),
+            json!([{ "type": "text", "text": "ho" }]),
+            json!([{ "type": "text", "text": "hi", "citations": [] }]),
+            json!([{ "type": "text", "text": "hi" }, { "type": "text", "text": "" }]),
+            json!([{ "type": "tool_result", "text": "hi" }]),
+        ] {
+            assert_ne!(of(other.clone()), text, "{other}");
+        }
     }
 
     #[test]
