@@ -184,9 +184,10 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
-	MYPYPATH=tests/mcp:tests/mcp/hosts:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
+	MYPYPATH=tests/mcp:tests/mcp/hosts:tests/e2e:tests/bench:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
 		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py \
-		tests/mcp/hosts/golden_bodies.py tests/mcp/hosts/garden_server.py
+		tests/mcp/hosts/golden_bodies.py tests/mcp/hosts/garden_server.py tests/mcp/hosts/catalog_server.py \
+		tests/mcp/hosts/working_script.py tests/mcp/hosts/prompts.py tests/mcp/hosts/tools_sent.py
 	MYPYPATH=tests/mcp:tests/mcp/peers:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/peers/peer*.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples

@@ -1,7 +1,8 @@
 """Bodies of requests that hosts send to their model, kept as files without what varies.
 
-Of the gateway all is kept: its tools as the host hands them on, its instructions, its answers. Of
-the host's own tools only the names are, and of its long texts only lines that speak of the gateway.
+Of the gateway and of the LLM proxy all is kept: their tools as the host hands them on, their
+instructions, their answers. Of the host's own tools only the names are, and of its long texts only
+lines that speak of the gateway.
 """
 
 import difflib
@@ -13,9 +14,14 @@ from typing import Any
 Json = dict[str, Any]
 
 FOLDER = Path(__file__).with_name("golden")
-OWN_TOOLS = re.compile(r"(^|[_.])(discover_tools|call_read_tool|call_tool|read_result)$")
+OWN_TOOLS = re.compile(
+    r"(^|[_.])(discover_tools|call_read_tool|call_tool|read_result)$|^toolgate_(search|call)_tools?$"
+)
 SCHEMAS = ("input_schema", "inputSchema", "parameters", "parametersJsonSchema")
 OF_GATEWAY = re.compile(r"discover_tools|fixture__|garden__|MCP servers are behind")
+
+OF_PROXY = ("[Toolgate]", "[toolgate]")
+"""Beginnings of what the LLM proxy says amid a conversation, which is kept."""
 
 LONG = 300
 """Characters from which a text of the host is left out."""
@@ -73,7 +79,7 @@ def _tool(value: Json) -> Json | None:
 
 
 def _text(text: str) -> str:
-    if len(text) > LONG:
+    if len(text) > LONG and not text.startswith(OF_PROXY):
         lines = [line for line in re.split(r"\n|\\n", text) if OF_GATEWAY.search(line)]
         text = "\n".join(lines) or "LONG TEXT"
     for pattern, mask in MASKS:

@@ -6,8 +6,10 @@
 
 Each must find a tool, call it, and finish. Before a gateway of this script's own, each must also
 mend a call that was refused, and call tools that a server added while the host ran: by searching,
-and by the list that changed. What hosts with a model send to it is compared with the files in
-`golden`. Nothing leaves the machine: every other address is behind a proxy that refuses.
+and by the list that changed. Behind the LLM proxy each must also have a conversation of 20 answers
+with 60 and 200 tools, with the same calls as without the proxy. What hosts with a model send to it
+is compared with the files in `golden`. Nothing leaves the machine: every other address is behind a
+proxy that refuses.
 """
 
 import argparse
@@ -29,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 # Behind this folder: both have a `scripted_model`.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "e2e"))
 
+from catalog_server import catalog_server
 from fixture_gateway import gateway
 from fixture_process import fixture_url
 from golden_bodies import difference
@@ -36,6 +39,7 @@ from installing import install, npm_command, pip_command, search_path
 from scripted_model import (
     DONE,
     ENVELOPE,
+    HIDDEN_SEARCH,
     MESSAGE,
     Script,
     ScriptedModel,
@@ -44,6 +48,7 @@ from scripted_model import (
     script_of,
     scripted_model,
 )
+from working_script import PLAN, REQUEST, Working
 
 PROMPT = "Say hello with the echo tool"
 SECONDS = 90
@@ -68,7 +73,7 @@ GOLDEN = "mend"
 
 # The first decision waits for the encoder of a plane of its own.
 LLM = """[llm]
-strategy = "envelope"
+strategy = "STRATEGY"
 defer = ["mcp_*", "tg_*"]
 decision_timeout = "1m"
 first_decision_timeout = "2m"
@@ -85,6 +90,14 @@ class Run:
     script: str = "find"
     # Binary of Toolgate, if the host's requests go through an LLM proxy.
     llm: Path | None = None
+    strategy: str = "envelope"
+    prompt: str = PROMPT
+    # The group of `pins.toml` that has the host.
+    group: str = "hosts"
+    # Lets a host defer tools by a search of its own, if it has one.
+    is_own_search: bool = False
+    # Lets Codex use a model of which it does not know that it searches, also without the proxy.
+    is_model_unknown: bool = False
 
     @property
     def plant(self) -> str:
@@ -102,7 +115,7 @@ class Run:
         """Runs a command in the home; returns what it said. It is ended after SECONDS."""
         environment = {"PATH": search_path(), "HOME": str(self.home), **NO_NETWORK}
         if self.llm:
-            self.write("llm.toml", LLM)
+            self.write("llm.toml", LLM.replace("STRATEGY", self.strategy))
             command = [str(self.llm.resolve()), "run", "--", *command]
             cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
             environment["XDG_CACHE_HOME"] = cache
@@ -127,7 +140,8 @@ def claude_code(run: Run) -> str:
     """Claude Code, by Anthropic's messages."""
     servers = {"mcpServers": {"tg": {"type": "http", "url": run.mcp_url}}}
     config = run.write("mcp.json", json.dumps(servers))
-    command = [npm_command(install("hosts"), "claude"), "-p", PROMPT, "--mcp-config", str(config)]
+    command = [npm_command(install(run.group), "claude"), "-p", run.prompt]
+    command += ["--mcp-config", str(config)]
     return run.execute(
         [*command, "--strict-mcp-config", "--allowedTools", "mcp__tg", "--output-format", "json"],
         {
@@ -137,6 +151,7 @@ def claude_code(run: Run) -> str:
             "DISABLE_AUTOUPDATER": "1",
             # Else the first request may go out before the server is connected.
             "MCP_CONNECTION_NONBLOCKING": "0",
+            "ENABLE_TOOL_SEARCH": "true" if run.is_own_search else "false",
         },
     )
 
@@ -151,7 +166,9 @@ wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 """
     # Of a model that it does not know it sends all tools.
-    model = 'model = "unknown"' if run.llm else 'model = "gpt-5.4"\nmodel_provider = "scripted"'
+    model = f'model = "{"unknown" if run.llm or run.is_model_unknown else "gpt-5.4"}"'
+    if not run.llm:
+        model += '\nmodel_provider = "scripted"'
     run.write(
         ".codex/config.toml",
         f"""
@@ -163,7 +180,7 @@ sandbox_mode = "read-only"
 url = "{run.mcp_url}"
 """,
     )
-    return _codex(run, ["exec", "--skip-git-repo-check", PROMPT])
+    return _codex(run, ["exec", "--skip-git-repo-check", run.prompt])
 
 
 def codex_again(run: Run) -> str:
@@ -197,7 +214,7 @@ def opencode(run: Run) -> str:
         "mcp": {"tg": {"type": "remote", "url": run.mcp_url, "enabled": True}},
     }
     run.write("opencode.json", json.dumps(config))
-    command = [npm_command(install("hosts"), "opencode"), "run", PROMPT]
+    command = [npm_command(install("hosts"), "opencode"), "run", run.prompt]
     environment = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
     # The proxy's own base URL, which opencode gets the proxy's address in the place of.
     behind = {"OPENAI_BASE_URL": f"{run.model_url}/v1"} if run.llm else {}
@@ -216,7 +233,7 @@ def gemini_cli(run: Run) -> str:
     run.write(".gemini/settings.json", json.dumps(settings))
     command = [npm_command(install("hosts"), "gemini"), "-m", "gemini-2.5-pro"]
     return run.execute(
-        [*command, "--approval-mode", "yolo", "--skip-trust", "-p", PROMPT],
+        [*command, "--approval-mode", "yolo", "--skip-trust", "-p", run.prompt],
         {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": run.model_url},
     )
 
@@ -265,6 +282,10 @@ WITH_MODEL: dict[str, Callable[[Run], str]] = {
 }
 # Hosts whose base URL `toolgate run` can set.
 BEHIND_PROXY = ("claude-code", "codex", "opencode", "gemini-cli")
+# Those of which a second version is there too.
+LATER = ("claude-code",)
+# Numbers of tools of the long conversations behind the proxy.
+COUNTS = (60, 200)
 WITHOUT_MODEL: dict[str, Callable[[Run], str]] = {"fastmcp": fastmcp, "inspector": inspector}
 
 # Hosts that see a list that changed with the next request of a person only.
@@ -289,15 +310,44 @@ def trouble(
     return None if DONE in output else "it did not finish"
 
 
-def check_behind_proxy(name: str, mcp_url: str, llm: Path) -> str | None:
+def check_behind_proxy(name: str, mcp_url: str, llm: Path, group: str = "hosts") -> str | None:
     """Runs one host behind `toolgate run`; returns what went wrong, with the end of its output."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
         scripted_model() as model,
     ):
-        output = WITH_MODEL[name](Run(Path(home), mcp_url, model.url, llm=llm))
+        output = WITH_MODEL[name](Run(Path(home), mcp_url, model.url, llm=llm, group=group))
         wrong = trouble(model, output, is_llm=True)
     return f"{wrong}\n{output[-1500:]}" if wrong else None
+
+
+def check_conversation(
+    name: str, count: int, llm: Path, group: str, *, is_update: bool
+) -> str | None:
+    """Runs a long conversation of one host with so many tools, without the proxy and behind it.
+
+    Returns what differs: a call, the end, or the first rewritten request from its file.
+    """
+    calls = []
+    for behind in (None, llm):
+        working = Working()
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
+            catalog_server(count) as catalog,
+            scripted_model(working) as model,
+        ):
+            run = Run(Path(home), catalog.url, model.url, llm=behind, prompt=REQUEST, group=group)
+            run.is_model_unknown = True
+            output = WITH_MODEL[name](run)
+        calls.append(catalog.calls)
+        if DONE not in output or len(catalog.calls) != len(PLAN):
+            told = f"{len(catalog.calls)} calls, and without {working.given_up}"
+            return f"it did not finish: {told}\n{output[-1500:]}"
+    if calls[0] != calls[1]:
+        return f"its calls are others: {calls}"
+    first = next(one["body"] for one in model.requests if HIDDEN_SEARCH in json.dumps(one))
+    kind = "llm-later" if group == "later-hosts" else "llm"
+    return difference(f"{kind}-{name}-{count}", first, is_update=is_update)
 
 
 def check(name: str, script: str, mcp_url: str, *, is_update: bool | None = None) -> str | None:
@@ -351,14 +401,21 @@ def report(name: str, script: str, checked: Callable[[], str | None]) -> int:
     return int(wrong is not None)
 
 
-def all_behind_proxy(names: Sequence[str], url: str | None, llm: Path) -> int:
+def all_behind_proxy(names: Sequence[str], url: str | None, llm: Path, *, is_update: bool) -> int:
     """Runs hosts behind `toolgate run`; how many failed. Without a URL, the fixture is theirs."""
+    failed = 0
     # Gemini CLI disconnects at an event without data.
     with fixture_url("--no-priming") as own_url:
-        mcp_url = url or own_url
-        return sum(
-            report(name, "llm", partial(check_behind_proxy, name, mcp_url, llm)) for name in names
-        )
+        for name in names:
+            for group in ("hosts", "later-hosts") if name in LATER else ("hosts",):
+                kind = "later " if group == "later-hosts" else ""
+                checked = partial(check_behind_proxy, name, url or own_url, llm, group)
+                failed += report(name, f"{kind}llm", checked)
+                for count in () if url else COUNTS:
+                    talk = partial(check_conversation, name, count, llm, group)
+                    checked = partial(talk, is_update=is_update)
+                    failed += report(name, f"{kind}llm {count}", checked)
+    return failed
 
 
 def main() -> int:
@@ -376,7 +433,9 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.llm:
         names = arguments.only or BEHIND_PROXY
-        return int(all_behind_proxy(names, arguments.url, arguments.llm) > 0)
+        is_update = arguments.update_golden
+        failed = all_behind_proxy(names, arguments.url, arguments.llm, is_update=is_update)
+        return int(failed > 0)
     failed = 0
     with ExitStack() as stack:
         places = {"find": arguments.url}

@@ -22,6 +22,8 @@ DONE = "SCRIPT-FINISHED"
 SEARCH = {"query": "echo a message back"}
 HIDDEN_SEARCH = "toolgate_search_tools"
 ENVELOPE = "toolgate_call_tool"
+API_SEARCH = "tool_search"
+"""The search of OpenAI's Responses, which the client executes."""
 
 LOOKS_MAX = 25
 """Steps that a script repeats at most until a change has arrived."""
@@ -46,6 +48,8 @@ class Turn:
     tools: list[str]
     # Texts of the tools' results so far.
     results: list[str]
+    # The conversation, with what is described in it, as JSON.
+    said: str = ""
 
     def tool(self, name: str) -> str | None:
         """The host's name of a tool; none if it is not among them."""
@@ -175,6 +179,10 @@ class ScriptedModel:
     turns: list[Turn] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
+    def keep(self, path: str, body: Json) -> None:
+        """Keeps a request."""
+        self.requests.append({"path": path, "body": body})
+
     def decide(self, turn: Turn) -> Step | None:
         """Keeps the turn, and says what comes next."""
         step = self.script(turn)
@@ -228,8 +236,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
         request: Json = json.loads(body or b"{}")
-        self.model.requests.append({"path": self.path, "body": request})
         path = self.path.split("?")[0]
+        self.model.keep(path, request)
         if path.endswith("/count_tokens"):
             self._json({"input_tokens": len(body) // 4})
         elif path.endswith("/messages"):
@@ -251,8 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
             for block in message["content"]
         ]
         results = [_text(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
-        tools = [tool.get("name", "") for tool in request.get("tools", [])]
-        step = self.model.decide(Turn(tools, results))
+        tools = _loaded(request.get("tools", []), blocks)
+        step = self.model.decide(Turn(tools, results, _text(request.get("messages"))))
         number = len(self.model.steps)
         start: Json = {"type": "text", "text": ""}
         delta: Json = {"type": "text_delta", "text": DONE}
@@ -290,20 +298,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _responses(self, request: Json) -> None:
         namespaces: dict[str, str] = {}
         tools = []
-        for tool in request.get("tools", []):
-            inner = tool.get("tools", []) if tool.get("type") == "namespace" else [tool]
-            for one in inner:
-                tools.append(one.get("name", ""))
-                if tool.get("type") == "namespace":
-                    namespaces[one.get("name", "")] = tool["name"]
         items = request.get("input", [])
         items = items if isinstance(items, list) else []
+        added = [tool for item in items for tool in item.get("tools") or []]
+        for tool in [*request.get("tools", []), *added]:
+            is_space = tool.get("type") == "namespace"
+            for one in tool.get("tools", []) if is_space else [tool]:
+                if one.get("defer_loading") and tool not in added:
+                    continue
+                tools.append(one.get("name") or one.get("type", ""))
+                if is_space:
+                    namespaces[one.get("name", "")] = tool["name"]
         results = [
-            _text(item.get("output"))
+            _text(item.get("output", item.get("tools")))
             for item in items
-            if item.get("type") == "function_call_output"
+            if item.get("type") in ("function_call_output", "tool_search_output")
         ]
-        step = self.model.decide(Turn(tools, results))
+        step = self.model.decide(Turn(tools, results, _text(items)))
         number = len(self.model.turns)
         item: Json = {
             "type": "message",
@@ -323,6 +334,15 @@ class _Handler(BaseHTTPRequestHandler):
             }
             if step.tool in namespaces:
                 item["namespace"] = namespaces[step.tool]
+        if step and step.tool == API_SEARCH:
+            item = {
+                "type": "tool_search_call",
+                "id": f"ts_{number}",
+                "call_id": f"call_{number}",
+                "execution": "client",
+                "arguments": step.arguments,
+                "status": "completed",
+            }
         response = {
             "id": f"resp_{number}",
             "object": "response",
@@ -355,7 +375,7 @@ class _Handler(BaseHTTPRequestHandler):
         messages = request.get("messages", [])
         results = [_text(m.get("content")) for m in messages if m.get("role") == "tool"]
         tools = [tool.get("function", {}).get("name", "") for tool in request.get("tools", [])]
-        step = self.model.decide(Turn(tools, results))
+        step = self.model.decide(Turn(tools, results, _text(messages)))
         said: Json = {"role": "assistant", "content": DONE}
         if step:
             call = {"name": step.tool, "arguments": json.dumps(step.arguments)}
@@ -394,7 +414,7 @@ class _Handler(BaseHTTPRequestHandler):
             for part in content.get("parts", [])
             if "functionResponse" in part
         ]
-        step = self.model.decide(Turn(tools, results))
+        step = self.model.decide(Turn(tools, results, _text(request.get("contents"))))
         part: Json = {"text": DONE}
         if step:
             part = {"functionCall": {"name": step.tool, "args": step.arguments}}
@@ -425,6 +445,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _loaded(tools: list[Json], blocks: list[Json]) -> list[str]:
+    """The names of tools that may be called: of deferred ones those that the messages load."""
+    names = [tool.get("name", "") for tool in tools if not tool.get("defer_loading")]
+    for block in blocks:
+        if block.get("type") == "tool_addition":
+            names.append(block["tool"].get("definition", {}).get("name", ""))
+        content = block.get("content")
+        inner = content if isinstance(content, list) else []
+        names += [one["tool_name"] for one in inner if one.get("type") == "tool_reference"]
+    return names
 
 
 def _text(content: object) -> str:
