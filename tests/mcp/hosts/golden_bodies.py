@@ -20,8 +20,8 @@ OWN_TOOLS = re.compile(
 SCHEMAS = ("input_schema", "inputSchema", "parameters", "parametersJsonSchema")
 OF_GATEWAY = re.compile(r"discover_tools|fixture__|garden__|MCP servers are behind")
 
-OF_PROXY = ("[Toolgate]", "[toolgate]")
-"""Beginnings of what the LLM proxy says amid a conversation, which is kept."""
+OF_PROXY = re.compile(r"(\[Toolgate\]|Finds tools that are not defined here).*", re.DOTALL)
+"""Matches what the LLM proxy says, which is kept, also behind a text of the host."""
 
 LONG = 300
 """Characters from which a text of the host is left out."""
@@ -79,9 +79,12 @@ def _tool(value: Json) -> Json | None:
 
 
 def _text(text: str) -> str:
-    if len(text) > LONG and not text.startswith(OF_PROXY):
-        lines = [line for line in re.split(r"\n|\\n", text) if OF_GATEWAY.search(line)]
-        text = "\n".join(lines) or "LONG TEXT"
+    if len(text) > LONG:
+        of_proxy = OF_PROXY.search(text)
+        own = text[: of_proxy.start()] if of_proxy else text
+        lines = [line for line in re.split(r"\n|\\n", own) if OF_GATEWAY.search(line)]
+        kept = "\n".join(lines) or ("LONG TEXT" if own else "")
+        text = kept + (of_proxy.group() if of_proxy else "")
     for pattern, mask in MASKS:
         text = re.sub(pattern, mask, text)
     return text

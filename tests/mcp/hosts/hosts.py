@@ -94,6 +94,7 @@ class Run:
     prompt: str = PROMPT
     # The group of `pins.toml` that has the host.
     group: str = "hosts"
+    seconds: int = SECONDS
     # Lets a host defer tools by a search of its own, if it has one.
     is_own_search: bool = False
     # Lets Codex use a model of which it does not know that it searches, also without the proxy.
@@ -112,7 +113,7 @@ class Run:
         return file
 
     def execute(self, command: list[str], env: dict[str, str] | None = None) -> str:
-        """Runs a command in the home; returns what it said. It is ended after SECONDS."""
+        """Runs a command in the home; returns what it said. It is ended after `seconds`."""
         environment = {"PATH": search_path(), "HOME": str(self.home), **NO_NETWORK}
         if self.llm:
             self.write("llm.toml", LLM.replace("STRATEGY", self.strategy))
@@ -130,10 +131,10 @@ class Run:
             start_new_session=True,
         )
         try:
-            return process.communicate(timeout=SECONDS)[0]
+            return process.communicate(timeout=self.seconds)[0]
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return process.communicate()[0] + f"\n(ended after {SECONDS} s)"
+            return process.communicate()[0] + f"\n(ended after {self.seconds} s)"
 
 
 def claude_code(run: Run) -> str:
@@ -178,6 +179,8 @@ sandbox_mode = "read-only"
 {"" if run.llm else provider}
 [mcp_servers.tg]
 url = "{run.mcp_url}"
+default_tools_approval_mode = "approve"
+required = true
 """,
     )
     return _codex(run, ["exec", "--skip-git-repo-check", run.prompt])
@@ -338,6 +341,7 @@ def check_conversation(
         ):
             run = Run(Path(home), catalog.url, model.url, llm=behind, prompt=REQUEST, group=group)
             run.is_model_unknown = True
+            run.seconds = 4 * SECONDS
             output = WITH_MODEL[name](run)
         calls.append(catalog.calls)
         if DONE not in output or len(catalog.calls) != len(PLAN):

@@ -119,7 +119,14 @@ def _anthropic(body: Json) -> tuple[list[Json], list[Any]]:
     system = body.get("system") or []
     system = system if isinstance(system, list) else [system]
     loaded = [tool for tool in body.get("tools", []) if not tool.get("defer_loading")]
-    return loaded, [*system, *map(resolved, body.get("messages", []))]
+    return loaded, [*system, *(_in_blocks(resolved(one)) for one in body.get("messages", []))]
+
+
+def _in_blocks(message: Json) -> Json:
+    """A message whose text is a block: hosts write the same message now so, now as a text."""
+    if not isinstance(message.get("content"), str):
+        return message
+    return {**message, "content": [{"type": "text", "text": message["content"]}]}
 
 
 def _read(value: object) -> str:

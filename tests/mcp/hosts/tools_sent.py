@@ -26,7 +26,7 @@ from catalog_server import catalog_server
 from document import rewrite
 from hosts import WITH_MODEL, Run
 from installing import install
-from prompts import Prompt, prompt_of, tokens
+from prompts import Json, Prompt, prompt_of, tokens
 from rates import Rates
 from scripted_model import DONE, scripted_model
 from working_script import REQUEST, Working
@@ -47,6 +47,11 @@ class Host:
     group: str = "hosts"
     has_search: bool = False
     is_native: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name by which it is chosen."""
+        return self.run if self.group == "hosts" else f"later-{self.run}"
 
     @property
     def name(self) -> str:
@@ -113,16 +118,39 @@ def conversation(host: Host, count: int, method: str, binary: Path, keep: Path |
         run = Run(Path(home), catalog.url, model.url, prompt=REQUEST, group=host.group)
         run.llm = binary if is_behind else None
         run.strategy = method if is_behind else ""
+        run.seconds = 360
         run.is_own_search = method == "own"
         run.is_model_unknown = method != "own"
         output = WITH_MODEL[host.run](run)
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
-        file = keep / f"{host.run}-{host.group}-{count}-{method}.json"
+        file = keep / f"{host.key}-{count}-{method}.json"
         file.write_text(json.dumps(model.requests, indent=1))
         file.with_suffix(".txt").write_text(output)
-    found = [prompt_of(one["path"], one["body"]) for one in model.requests]
+    sent = counted(model.requests)
+    return Sent(
+        host=host.name,
+        count=count,
+        method=method,
+        searches=working.searches,
+        calls=catalog.calls,
+        is_done=DONE in output,
+        given_up=working.given_up,
+        said=output[-600:],
+        **sent,
+    )
+
+
+def counted(requests: Sequence[Json]) -> Json:
+    """What is counted in requests: definitions, tokens, price, and prefixes that were kept.
+
+    Raises:
+        ValueError: No request has tools.
+    """
+    found = [prompt_of(one["path"], one["body"]) for one in requests]
     prompts = [prompt for prompt in found if prompt]
+    if not prompts:
+        raise ValueError("no request has tools")
     shared = [_shared(prompts[:index], prompt) for index, prompt in enumerate(prompts)]
     lengths = [tokens(prompt.text) for prompt in prompts]
     kept = sum(
@@ -131,30 +159,21 @@ def conversation(host: Host, count: int, method: str, binary: Path, keep: Path |
     )
     first, last = prompts[0], prompts[-1]
     rates = Rates.of(first.api, first.model)
-    price = sum(map(rates.price, lengths, shared))
-    return Sent(
-        host=host.name,
-        count=count,
-        method=method,
-        api=first.api,
-        model=first.model,
-        requests=len(prompts),
-        searches=working.searches,
-        first_tools=len(first.tools),
-        first_tool_tokens=first.tool_tokens,
-        last_tools=len(last.tools),
-        last_tool_tokens=last.tool_tokens,
-        first_tokens=lengths[0],
-        last_tokens=lengths[-1],
-        all_tokens=sum(lengths),
-        shared_tokens=sum(shared),
-        price=price,
-        kept=kept,
-        calls=catalog.calls,
-        is_done=DONE in output,
-        given_up=working.given_up,
-        said=output[-600:],
-    )
+    return {
+        "api": first.api,
+        "model": first.model,
+        "requests": len(prompts),
+        "first_tools": len(first.tools),
+        "first_tool_tokens": first.tool_tokens,
+        "last_tools": len(last.tools),
+        "last_tool_tokens": last.tool_tokens,
+        "first_tokens": lengths[0],
+        "last_tokens": lengths[-1],
+        "all_tokens": sum(lengths),
+        "shared_tokens": sum(shared),
+        "price": sum(map(rates.price, lengths, shared)),
+        "kept": kept,
+    }
 
 
 def _shared(earlier: Sequence[Prompt], prompt: Prompt) -> int:
@@ -187,7 +206,7 @@ def results(file: Path, wanted: Iterable[tuple[Host, int, str]], keep: Path | No
         if not same:
             try:
                 same = [conversation(host, count, method, binary, keep)]
-            except IndexError:
+            except ValueError:
                 print(f"{host.name} {count} {method}: FAILED, no request with tools", flush=True)
                 continue
             known += same
@@ -215,7 +234,7 @@ def by_conversation(found: Iterable[Sent]) -> dict[tuple[str, int], dict[str, Se
     grouped: dict[tuple[str, int], dict[str, Sent]] = {}
     for one in found:
         grouped.setdefault((one.host, one.count), {})[one.method] = one
-    return grouped
+    return {place: methods for place, methods in grouped.items() if "none" in methods}
 
 
 def sent_table(found: Iterable[Sent]) -> str:
@@ -277,7 +296,8 @@ def main() -> None:
         for host in HOSTS
         for count in asked.counts
         for method in host.methods()
-        if host.run in (asked.only or WITH_MODEL) and method in (asked.methods or METHODS)
+        if host.key in (asked.only or [one.key for one in HOSTS])
+        if method in (asked.methods or METHODS)
     ]
     found = results(asked.results, wanted, asked.keep)
     for name, text in {"hosts-sent": sent_table(found), "hosts-price": price_table(found)}.items():

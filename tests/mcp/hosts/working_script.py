@@ -16,6 +16,8 @@ REQUEST = (
 )
 REPOSITORY = "/work/shop"
 HOST_SEARCH = "ToolSearch"
+SERVER = "(?:mcp_{1,2}tg_{1,2}|tg_)"
+"""What hosts put before the names of the server's tools."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,9 @@ PLAN = [
 ]
 """As many calls as 20 answers have: the last answer is the text."""
 
+MOST_RESULTS = 3 * len(PLAN)
+"""Results behind which the model stops: calls of the host's fail."""
+
 
 @dataclass
 class Working:
@@ -79,9 +84,12 @@ class Working:
         if done >= len(PLAN) or len(turn.tools) == 0:
             return None
         wanted = PLAN[done]
-        if name := turn.tool(wanted.tool):
+        if len(turn.results) > MOST_RESULTS:
+            self.given_up.append(wanted.tool)
+            return None
+        if name := _named(turn, wanted.tool):
             return Step(name, wanted.arguments)
-        shown = re.search(rf"\b(mcp_{{1,2}}tg_{{1,2}}|tg_){wanted.tool}\b", turn.said)
+        shown = re.search(rf"\b{SERVER}{wanted.tool}\b", turn.said)
         if ENVELOPE in turn.tools and shown:
             return Step(ENVELOPE, {"name": shown.group(), "arguments": wanted.arguments})
         return self._search(turn, done, wanted)
@@ -98,3 +106,12 @@ class Working:
         self.searches += 1
         named = f"select:mcp__tg__{wanted.tool}" if search == HOST_SEARCH else wanted.tool
         return Step(search, {"query": wanted.query if looked == 0 else named})
+
+
+def _named(turn: Turn, tool: str) -> str | None:
+    """The host's name of a tool of the server. Hosts have tools of the same names themselves."""
+    names = [name for name in turn.tools if re.fullmatch(SERVER + tool, name)]
+    # A tool within a namespace has no prefix. The proxy takes namespaces for prefixes.
+    if not names and ENVELOPE not in turn.tools and tool in turn.tools:
+        names = [tool] if not any(re.match(SERVER, name) for name in turn.tools) else []
+    return next(iter(names), None)
