@@ -354,6 +354,11 @@ bench-conversations: build tools ## What conversations cost, by strategy, over r
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate $(PY) tests/bench/catalog_costs.py \
 		--write docs/conversations.md --cells docs/conversations/catalogs.csv
 
+.PHONY: bench-llm-hosts
+bench-llm-hosts: tools debug-bin model ## What real hosts send with 60 and 200 tools, without the LLM proxy and behind it; rewrites tables of docs/llm-proxy.md
+	TOOLGATE_BIN=$(TARGET_DIR)/debug/toolgate $(PY) tests/mcp/hosts/tools_sent.py --results .cache/llm-hosts.json \
+		--write docs/llm-proxy.md
+
 .PHONY: bench-frameworks
 bench-frameworks: build tools $(TS_INSTALLED) ## Forty messages in agent frameworks and loops of one's own, with and without Toolgate; rewrites tables of docs/frameworks.md
 	$(TARGET_DIR)/release/toolgate model fetch

@@ -72,7 +72,7 @@ CLAUDE = "@anthropic-ai/claude-code"
 HOSTS = [
     Host("claude-code", CLAUDE, has_search=True, is_native=True),
     Host("claude-code", CLAUDE, "later-hosts", has_search=True, is_native=True),
-    Host("codex", "@openai/codex", has_search=True, is_native=True),
+    Host("codex", "@openai/codex", is_native=True),
     Host("opencode", "opencode-ai"),
     Host("gemini-cli", "@google/gemini-cli"),
 ]
