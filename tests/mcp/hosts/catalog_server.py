@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -103,6 +103,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Says nothing."""
+
+    def handle(self) -> None:
+        """Answers requests until the host leaves, which may reset the connection."""
+        with suppress(ConnectionResetError):
+            super().handle()
 
     def do_GET(self) -> None:
         """Refuses a stream: nothing is told without being asked."""

@@ -27,7 +27,9 @@ LONG = 300
 """Characters from which a text of the host is left out."""
 
 # Names of what differs from run to run.
-VARIES = re.compile(r"(^|_)(id|ids|key|user|session|created_at|metadata|installation)$|Id$|^usage")
+VARIES = re.compile(
+    r"(^|_)(id|ids|key|user|session|created_at|create_time|metadata|installation)$|Id$|^usage"
+)
 MASKS = [
     (r"#\w{6}\b", "#TAG"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),

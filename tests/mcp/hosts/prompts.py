@@ -16,7 +16,12 @@ PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-UNREAD = {"cache_control", "defer_loading", "eager_input_streaming"}
+UNREAD = {
+    "cache_control",
+    "defer_loading",
+    "eager_input_streaming",
+    "internal_chat_message_metadata_passthrough",
+}
 """Fields that no model reads."""
 
 
