@@ -17,6 +17,7 @@ DEFERRAL = (
 )
 """Words of requests in which something is deferred, of all APIs."""
 PATIENT = 'strategy = "envelope"\ndecision_timeout = "2m"\nfirst_decision_timeout = "2m"\n'
+PRICED = PATIENT + "prices = { m = { input = 5.0, output = 25.0 } }\n"
 TOOLS = {
     "mcp__weather__forecast": "Weather forecast for a city: rain, wind and temperature.",
     "mcp__git__log": "Shows the commit history of a repository.",

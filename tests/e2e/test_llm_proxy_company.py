@@ -13,7 +13,7 @@ import test_llm_proxy_responses as responses
 from conftest import StartProxy
 from credentials import Keys
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
-from llm_tools import CALL, MORE, PATIENT, SEARCH, enveloped, read_events
+from llm_tools import CALL, MORE, PATIENT, PRICED, SEARCH, enveloped, read_events
 from test_llm_proxy_envelope import (
     anthropic_answer,
     anthropic_events,
@@ -549,7 +549,7 @@ def test_hosts_that_are_slow_keep_no_place(
 def test_metrics_say_what_was_done(start_afresh: StartProxy) -> None:
     searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
     with serving(Provider(answer(searching), *[answer(DONE)] * 2)) as provider:
-        proxy = start_afresh(provider)
+        proxy = start_afresh(provider, PRICED)
         proxy.ask("/anthropic/v1/messages", anthropic_request())
         proxy.ask("/openai/v1/chat/completions", {"model": "odd", "messages": []})
         requests = series(proxy, "toolgate_llm_requests_total")
@@ -568,6 +568,8 @@ def test_metrics_say_what_was_done(start_afresh: StartProxy) -> None:
             'model="m",kind="cached"': 0,
             'model="m",kind="output"': 10,
         }
+        spent = series(proxy, "toolgate_llm_cost_usd_total")
+        assert spent == {'model="m"': pytest.approx((20 * 5 + 10 * 25) / 1e6)}
         assert series(proxy, "toolgate_llm_hops_total") == {'reason="search"': 1}
         assert series(proxy, "toolgate_llm_searches_total") == {"": 1}
         assert series(proxy, "toolgate_llm_added_seconds_count") == {

@@ -18,6 +18,7 @@ from llm_tools import (
     CALL,
     MORE,
     PATIENT,
+    PRICED,
     RAIN,
     SCHEMA,
     SEARCH,
@@ -724,30 +725,139 @@ sys.exit(7)
 """
 
 
-def test_a_program_runs_behind_a_proxy_of_its_own(binary: Path, tmp_path: Path) -> None:
-    (tmp_path / "llm.toml").write_text(f"[llm]\n{PATIENT}")
-    with serving(Provider(answer(anthropic_answer({"type": "text", "text": "No."})))) as provider:
-        program = [sys.executable, "-c", CHILD, json.dumps(anthropic_request())]
-        ended = subprocess.run(
-            [str(binary), "run", "--", *program],
-            cwd=tmp_path,
-            env={
-                **command_environment(),
-                "ANTHROPIC_BASE_URL": provider.url + "/base/",
-            },
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        [sent] = provider.sent
+def run_child(binary: Path, folder: Path, provider: Provider, settings: str = "") -> str:
+    """Runs a host behind `toolgate run`. Returns what that said."""
+    (folder / "llm.toml").write_text(f"[llm]\n{PATIENT}{settings}")
+    ended = subprocess.run(
+        [str(binary), "run", "--", sys.executable, "-c", CHILD, json.dumps(anthropic_request())],
+        cwd=folder,
+        env={**command_environment(), "ANTHROPIC_BASE_URL": provider.url + "/base/"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert ended.returncode == 7, ended
     assert ended.stdout.startswith("envelope; deferred=6")
     assert ended.stdout.endswith("No.\n")
+    return ended.stderr
+
+
+def test_a_program_runs_behind_a_proxy_of_its_own(binary: Path, tmp_path: Path) -> None:
+    with serving(Provider(answer(anthropic_answer({"type": "text", "text": "No."})))) as provider:
+        said = run_child(binary, tmp_path, provider)
+        [sent] = provider.sent
     assert sent.path == "/base/v1/messages"
-    assert "1 request with deferred tools, 0 sent as they came" in ended.stderr
-    assert "(computed)" in ended.stderr
-    assert "the provider counted, of these: 10 tokens of input" in ended.stderr
+    assert "1 request with deferred tools, 0 sent as they came" in said
+    assert "(computed)" in said
+    assert "the provider counted, of these: 10 tokens of input" in said
+    assert "no price is known of m; llm.toml sets one" in said
+    assert "$" not in said
+
+
+def test_the_report_of_a_program_is_in_money_by_its_users_prices(
+    binary: Path, tmp_path: Path
+) -> None:
+    searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
+    searching["usage"] = {"input_tokens": 3_000, "output_tokens": 20}
+    last = anthropic_answer({"type": "text", "text": "No."})
+    last["usage"] = {"input_tokens": 4_000, "output_tokens": 10}
+    with serving(Provider(answer(searching), answer(last))) as provider:
+        prices = '[llm.prices]\n"M*" = { input = 5.0, output = 25 }\n'
+        said = run_child(binary, tmp_path, provider, prices)
+        assert len(provider.sent) == 2
+    spent = (7_000 * 5 + 30 * 25) / 1e6
+    hidden = (4_000 * 5 + 20 * 25) / 1e6
+    assert f"1 request cost ${spent:.4f}, without Toolgate about $0.01" in said, said
+    # The definitions of these few tools cost less than the search.
+    assert " more, net (computed)" in said
+    assert f"requests that hosts did not see cost ${hidden:.4f}" in said
+    assert "no price" not in said
+    assert "lost cache" not in said
+
+
+def test_prices_that_make_no_sense_start_nothing(binary: Path, tmp_path: Path) -> None:
+    (tmp_path / "llm.toml").write_text("[llm.prices]\nm = { input = 0.0, output = 25.0 }\n")
+    ended = subprocess.run(
+        [str(binary), "run", "--", sys.executable, "-c", "print('ran')"],
+        cwd=tmp_path,
+        env=command_environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert 'llm.prices."m".input is 0' in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_accounts_are_in_money_where_prices_are_known(
+    binary: Path, start_afresh: StartProxy, streamed: bool
+) -> None:
+    searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
+    done = anthropic_answer({"type": "text", "text": "No."})
+
+    def step(message: Json) -> Answer:
+        return events(*anthropic_events(message)) if streamed else answer(message)
+
+    steps = [step(message) for message in (searching, done, done)]
+    with serving(Provider(*steps)) as provider:
+        proxy = start_afresh(provider, PRICED)
+        for model in ("m", "dear"):
+            request = anthropic_request(stream=streamed, model=model)
+            proxy.ask("/anthropic/v1/messages", request)
+        usage = proxy.ask("/toolgate/usage", method="GET").json
+        shown = subprocess.run(
+            [str(binary), "usage", "--llm", f"http://127.0.0.1:{proxy.port}"],
+            env=command_environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+    dear, priced = usage["accounts"]
+    assert (dear["model"], "cost_usd" in dear) == ("dear", False)
+    cost = priced["cost_usd"]
+    assert cost == usage["totals"]["cost_usd"]
+    assert cost["requests"] == 1
+    assert cost["spent"] == pytest.approx((20 * 5 + 10 * 25) / 1e6)
+    assert cost["hidden_requests"] == pytest.approx((10 * 5 + 5 * 25) / 1e6)
+    # Fewer tokens than were sent in the definitions' place: the prompt is that of the definitions.
+    without = priced["deferred_tokens"] * 5 + 5 * 25
+    assert cost["without_toolgate_computed"] == pytest.approx(without / 1e6)
+    saved = cost["without_toolgate_computed"] - cost["spent"]
+    assert cost["saved_computed"] == pytest.approx(saved)
+    assert cost["lost_cache_computed"] == 0
+    rows = [line.split()[-2:] for line in shown.stdout.splitlines()[1:]]
+    assert rows == [["-", "-"], ["$0.000350", f"${saved:.6f}"]]
+
+
+def test_cache_that_is_lost_counts_against_the_proxy(start_afresh: StartProxy) -> None:
+    said = {"role": "assistant", "content": [{"type": "text", "text": "No."}]}
+    asked = {"role": "user", "content": RAIN}
+    thanks = {"role": "user", "content": "Thanks."}
+    done = anthropic_answer({"type": "text", "text": "No."})
+
+    def using(read: int, written: int) -> Answer:
+        cache = {"cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+        return answer({**done, "usage": {**done["usage"], **cache}})
+
+    with serving(Provider(using(0, 5_000), using(5_000, 90), using(0, 5_000))) as provider:
+        proxy = start_afresh(provider, PRICED)
+
+        def lost() -> float:
+            cost: Json = proxy.totals()["cost_usd"]
+            return float(cost["lost_cache_computed"])
+
+        proxy.ask("/anthropic/v1/messages", anthropic_request(asked))
+        proxy.ask("/anthropic/v1/messages", anthropic_request(asked, said, thanks))
+        assert lost() == 0
+        # The proxy did not see how this one began: it may have gone up as it came.
+        other = {"role": "user", "content": "Write a poem."}
+        proxy.ask("/anthropic/v1/messages", anthropic_request(other, said, thanks))
+        assert 0 < lost() < 5_500 * 5 * 1.25 / 1e6
 
 
 def test_signals_reach_the_program(binary: Path, tmp_path: Path) -> None:

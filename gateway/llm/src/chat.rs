@@ -101,6 +101,18 @@ impl Chat {
         Ok(Self { text, ..chat })
     }
 
+    /// Returns the place of the model's last answer among the messages: there ended the request before. `None` if it said nothing.
+    pub(crate) fn answered_at(&self) -> Option<usize> {
+        let last = self.messages.iter().rposition(is_of_model)?;
+        let before = self.messages[..last].iter().rposition(|message| !is_of_model(message));
+        Some(before.map_or(0, |at| at + 1))
+    }
+
+    /// Returns the bytes of the messages from a place on.
+    pub(crate) fn bytes_from(&self, at: usize) -> usize {
+        self.message_texts.iter().skip(at).map(String::len).sum()
+    }
+
     fn check(&self, config: &LlmConfig) -> Result<(), PassReason> {
         if self.deferred.is_empty() {
             return Err("nothing-to-defer");
@@ -492,6 +504,14 @@ fn tail(text: &str, bytes: usize) -> &str {
     &text[start..]
 }
 
+/// Returns true if the model wrote a message. Items of OpenAI's Responses that are no messages are calls and thoughts, or outputs.
+fn is_of_model(message: &Value) -> bool {
+    match message["role"].as_str() {
+        Some(role) => matches!(role, "assistant" | "model"),
+        None => message["type"].as_str().is_some_and(|kind| !kind.ends_with("_output")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -529,6 +549,27 @@ mod tests {
             r#"{{ "n1":1.50e3,"tools": [{OWN},{{"name":"toolgate_call_tool"}}], "model":"m", "messages" : [{{"role":"user","content":"h\u00e9\n\nmore"}}], "big":12345678901234567890123 }}"#
         );
         assert_eq!(edited, expected);
+    }
+
+    #[test]
+    fn the_last_answer_of_the_model_begins_behind_the_request_before() {
+        let at = |messages: Value| {
+            let chat = read(&request(TOOL, "")).expect("a chat");
+            let messages = messages.as_array().cloned().unwrap_or_default();
+            Chat { messages, ..chat }.answered_at()
+        };
+        let said = |role: &str| json!({ "role": role, "content": "x" });
+        let item = |kind: &str| json!({ "type": kind });
+        assert_eq!(at(json!([said("system"), said("user")])), None);
+        assert_eq!(at(json!([said("user"), said("assistant"), said("user")])), Some(1));
+        assert_eq!(at(json!([said("assistant"), said("user"), said("model")])), Some(2));
+        assert_eq!(at(json!([said("model"), said("user"), said("user")])), Some(0));
+        let items = [said("user"), item("reasoning"), item("function_call")];
+        let outputs = [item("function_call_output"), said("user")];
+        assert_eq!(at(json!([&items[..], &outputs[..]].concat())), Some(1));
+        let chat = read(&request(TOOL, "")).expect("a chat");
+        assert_eq!(chat.bytes_from(0), r#"{"role":"user","content":"h\u00e9"}"#.len());
+        assert_eq!(chat.bytes_from(1), 0);
     }
 
     #[test]

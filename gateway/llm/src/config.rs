@@ -1,5 +1,6 @@
 //! The proxy's file, `llm.toml`.
 
+mod prices;
 mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,6 +13,7 @@ use url::Url;
 use crate::provider::Provider;
 use crate::units::{duration, size};
 
+pub use prices::{PriceConfig, PricesConfig};
 pub use tls::ExtProcTlsConfig;
 
 /// Port of the proxy.
@@ -71,6 +73,8 @@ pub struct LlmConfig {
     /// Models that get no tools amid a conversation, beside those that are known: parts of names, or whole names with `*` for
     /// any characters, in any case.
     pub no_native_models: Vec<String>,
+    /// Prices of models in money.
+    pub prices: PricesConfig,
     /// Bytes of definitions of tools that may be deferred; with fewer, `auto` sends all without asking for a price.
     #[serde(deserialize_with = "size")]
     pub defer_above: usize,
@@ -193,6 +197,7 @@ impl Default for LlmConfig {
             defer: vec!["mcp_*".to_owned()],
             keep: Vec::new(),
             no_native_models: Vec::new(),
+            prices: PricesConfig::default(),
             defer_above: 4 << 10,
             decision_timeout: Duration::from_millis(30),
             first_decision_timeout: Duration::from_millis(150),
@@ -309,6 +314,9 @@ impl Config {
         if llm.tenant.is_empty() {
             return Some("llm.tenant must not be empty".to_owned());
         }
+        if let Some(problem) = llm.prices.problem() {
+            return Some(problem);
+        }
         Provider::ALL.into_iter().find_map(|provider| {
             let url = self.upstream.of(provider);
             problem_of(url).map(|problem| format!("upstream.{} {problem}", provider.name()))
@@ -361,6 +369,26 @@ mod tests {
     }
 
     #[test]
+    fn the_closest_name_has_the_price() {
+        let config = parsed(
+            "[llm.prices]\n\"*\" = { input = 1, output = 1 }\n\"claude-*\" = { input = 2, output = 2 }\n\
+             \"claude-opus-4-8*\" = { input = 5.0, output = 25.0, cached = 0.25 }\nclaude-opus-4-8 = { input = 4, output = 4 }\n",
+        )
+        .expect("valid");
+        let input = |model: &str| config.llm.prices.of(model).map(|price| price.input);
+        for (model, price) in [
+            ("claude-opus-4-8", 4.0),
+            ("Claude-Opus-4-8-20260101", 5.0),
+            ("claude-haiku-9", 2.0),
+            ("x-claude-opus-4-8", 1.0),
+        ] {
+            assert_eq!(input(model), Some(price), "{model}");
+        }
+        let named = parsed("[llm.prices]\ngpt-5 = { input = 1, output = 10 }").expect("valid");
+        assert_eq!(named.llm.prices.of("gpt-5-mini"), None, "a part of a name is no name");
+    }
+
+    #[test]
     fn envoy_may_be_elsewhere_where_each_end_shows_a_certificate() {
         let config = parsed(
             "[llm]\next_proc_listen = \"0.0.0.0:7091\"\n[llm.ext_proc_tls]\ncert_file = \"c\"\nkey_file = \"k\"\n\
@@ -399,6 +427,26 @@ mod tests {
             ("[llm]\nhead_timeout = \"0s\"", "head_timeout"),
             ("[llm]\nwrite_timeout = \"0s\"", "must not be 0"),
             ("[llm]\ntenant = \"\"", "llm.tenant"),
+            (
+                "[llm.prices]\nm = { input = 0, output = 1 }",
+                "llm.prices.\"m\".input is 0: it must be",
+            ),
+            ("[llm.prices]\nm = { input = 1, output = -2.5 }", "llm.prices.\"m\".output is -2.5"),
+            ("[llm.prices]\nm = { input = nan, output = 1 }", "llm.prices.\"m\".input is NaN"),
+            ("[llm.prices]\nm = { input = inf, output = 1 }", "llm.prices.\"m\".input is inf"),
+            ("[llm.prices]\nm = { input = 1, output = 1e7 }", "at most 1000000, in US dollars"),
+            (
+                "[llm.prices]\n\"a-*\" = { input = 1, output = 5, written = 0 }",
+                "llm.prices.\"a-*\".written is 0",
+            ),
+            (
+                "[llm.prices]\nm = { input = 1, output = 5, cached = 2 }",
+                "llm.prices.\"m\".cached is more than input",
+            ),
+            ("[llm.prices]\n\" \" = { input = 1, output = 5 }", "without a model's name"),
+            ("[llm.prices]\nm = { input = 1 }", "missing field `output`"),
+            ("[llm.prices]\nm = { input = \"1\", output = 1 }", "expected f64"),
+            ("[llm.prices]\nm = { input = 1, output = 1, batch = 1 }", "batch"),
             ("[llm]\ngate = \"strict\"", "strict"),
             ("[llm]\nnothing = 1", "nothing"),
             ("[upstream]\nopenai = \"ftp://x\"", "upstream.openai must be"),

@@ -116,7 +116,9 @@ impl Exchange {
             let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
                 return whole(StatusCode::OK, text);
             };
-            self.turn.used(answer::usage(api, &value));
+            let usage = answer::usage(api, &value);
+            self.turn.used(usage);
+            self.turn.pay(usage);
             answer::put_tools(api, &mut value, &self.turn.chat.shown_tools());
             ids.extend(value["id"].as_str().map(str::to_owned));
             let next = self.next_body(&mut value).await;
@@ -462,6 +464,7 @@ impl Streaming {
         self.splitter = Splitter::default();
         match self.exchange.go_on(body).await {
             Ok(answer) if is_stream(&answer) => {
+                self.exchange.turn.pay(self.machine.usage_of_answer());
                 self.machine.go_on();
                 self.ending = Ending::Open;
                 self.pieces = Some(answer.pieces);
@@ -495,6 +498,7 @@ impl Drop for Streaming {
             self.exchange.turn.leave_behind(left);
         }
         self.exchange.turn.used(&self.machine.usage());
+        self.exchange.turn.pay(self.machine.usage_of_answer());
     }
 }
 

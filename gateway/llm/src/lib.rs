@@ -21,6 +21,7 @@ mod held;
 mod kept;
 mod lease;
 mod metrics;
+mod money;
 mod opener;
 mod provider;
 mod proxy;
@@ -45,8 +46,10 @@ mod upstream;
 mod way;
 
 pub use config::{
-    Config, ConfigError, ExtProcTlsConfig, GateConfig, LlmConfig, StrategyConfig, UpstreamConfig,
+    Config, ConfigError, ExtProcTlsConfig, GateConfig, LlmConfig, PriceConfig, PricesConfig,
+    StrategyConfig, UpstreamConfig,
 };
+pub use money::{Cost, Usd};
 pub use provider::Provider;
 pub use proxy::{CarriedChat, ChatPath, Plane, Proxy, ProxyError};
 pub use savings::{ModelTotals, Savings, Totals, Usage};

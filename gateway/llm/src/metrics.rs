@@ -1,6 +1,7 @@
 //! Metrics of the proxy, in the format OpenMetrics 1.0. No label has a word of a user's; names of models are bounded in number.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -52,6 +53,7 @@ pub(crate) struct Metrics {
     instead: Family<Labels<1>, Counter>,
     hop_tokens: Family<Labels<1>, Counter>,
     tokens: Family<Labels<2>, Counter>,
+    spent: Family<Labels<1>, Counter<f64, AtomicU64>>,
     searches: Counter,
     hops: Family<Labels<1>, Counter>,
     gated: Family<Labels<1>, Counter>,
@@ -73,6 +75,7 @@ impl Default for Metrics {
             instead: Family::default(),
             hop_tokens: Family::default(),
             tokens: Family::default(),
+            spent: Family::default(),
             searches: Counter::default(),
             hops: Family::default(),
             gated: Family::default(),
@@ -90,6 +93,8 @@ impl Default for Metrics {
         registry.register("hop_tokens", about, metrics.hop_tokens.clone());
         let about = "Tokens of rewritten requests as the provider counted them";
         registry.register("provider_tokens", about, metrics.tokens.clone());
+        let about = "Price of rewritten requests in US dollars, by the provider's usage";
+        registry.register("cost_usd", about, metrics.spent.clone());
         registry.register("searches", "Searches that were answered", metrics.searches.clone());
         let about = "Further requests of turns that hosts did not see";
         registry.register("hops", about, metrics.hops.clone());
@@ -142,6 +147,11 @@ impl Metrics {
     pub(crate) fn used(&self, model: &str, kind: &'static str, tokens: u64) {
         let labels = [("model", self.model(model)), ("kind", kind.to_owned())];
         self.tokens.get_or_create(&labels).inc_by(tokens);
+    }
+
+    /// Counts what requests cost, in US dollars.
+    pub(crate) fn spent(&self, model: &str, dollars: f64) {
+        self.spent.get_or_create(&[("model", self.model(model))]).inc_by(dollars);
     }
 
     /// Counts a further request of a turn, which answered so many searches.

@@ -24,6 +24,19 @@ pub(crate) struct State {
     pub(crate) handle: String,
     /// True if all tools were sent because that was cheapest. It stays so: to defer them later would cost the cached prefix.
     pub(crate) is_passed: bool,
+    /// Form of its last request, if that was rewritten.
+    pub(crate) form: Form,
+}
+
+/// Form of a rewritten request, by which it is told whether the next goes on from what the provider's cache holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Number of the host's messages; 0 where there is no request.
+    pub(crate) messages: usize,
+    /// Hash of what the proxy chose for the beginning.
+    pub(crate) beginning: u64,
+    /// Tokens in the place of the deferred definitions.
+    pub(crate) instead: u64,
 }
 
 /// Turns of conversations. Keys are hashes with a key of this process alone.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use toolgate_llm::strategy::{Api, Strategy};
 
 use crate::metrics::{Done, Metrics};
+use crate::money::Cost;
 
 /// Most models of one tenant that have accounts of their own.
 const MODELS_MAX: usize = 64;
@@ -76,6 +77,9 @@ pub struct Totals {
     pub refusal_requests: u64,
     /// Measured: the provider's usage of rewritten requests, over all of their parts, as far as it came.
     pub usage: Usage,
+    /// Sums in money of rewritten requests; `None` where no price is known.
+    #[serde(rename = "cost_usd", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// Tokens as the provider counted them.
@@ -117,6 +121,9 @@ impl Totals {
         self.usage.input_tokens += more.usage.input_tokens;
         self.usage.cached_tokens += more.usage.cached_tokens;
         self.usage.output_tokens += more.usage.output_tokens;
+        if let Some(cost) = &more.cost {
+            self.cost.get_or_insert_default().add(cost);
+        }
     }
 }
 
@@ -125,6 +132,12 @@ impl Savings {
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals_of(None)
+    }
+
+    /// Returns the accounts so far, by tenant and model.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<ModelTotals> {
+        self.accounts_of(None)
     }
 
     /// Returns the sums of one tenant, or of all.
@@ -235,6 +248,12 @@ impl Account {
         for (kind, tokens) in [("input", input), ("cached", cached), ("output", output)] {
             self.metrics().used(&self.model, kind, tokens);
         }
+    }
+
+    /// Notes what an answer cost.
+    pub(crate) fn cost(&self, cost: &Cost) {
+        self.change(|totals| totals.cost.get_or_insert_default().add(cost));
+        self.metrics().spent(&self.model, cost.spent.dollars());
     }
 
     fn done(&self, strategy: &'static str, reason: &'static str) {

@@ -208,6 +208,16 @@ impl Machine {
         }
     }
 
+    /// Returns the usage of the current answer so far; null if none came.
+    pub(crate) fn usage_of_answer(&self) -> &Value {
+        match self {
+            Self::Anthropic(stream) => stream.usage_of_answer(),
+            Self::Chat(stream) => stream.usage_of_answer(),
+            Self::Responses(stream) => stream.usage_of_answer(),
+            Self::Gemini(stream) => stream.usage_of_answer(),
+        }
+    }
+
     /// Returns the usage of the turn so far; null if none came.
     pub(crate) fn usage(&self) -> Value {
         match self {

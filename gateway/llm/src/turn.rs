@@ -28,10 +28,11 @@ use crate::enclosed::Enclosing;
 use crate::gate::{self, Call, Check, Judged};
 use crate::kept::{Behind, Kept, OpenCall, PREVIOUS};
 use crate::lease::Leases;
+use crate::money::{Rewritten, Tally, Tariff};
 use crate::provider::Provider;
 use crate::raw;
 use crate::refusals::{CalledModel, Refusals};
-use crate::remembered::{Remembered, State};
+use crate::remembered::{Form, Remembered, State};
 use crate::responses::{self, are_searches, are_taken_back, first_call, open_call};
 use crate::savings::{Account, Savings};
 use crate::switch::Switch;
@@ -176,6 +177,8 @@ pub(crate) struct Turn {
     betas: Vec<&'static str>,
     /// Computed tokens of what the first request has in the place of the deferred tools.
     instead: u64,
+    /// Costs in money; `None` where no price is known.
+    tally: Option<Tally>,
     searches: u32,
     /// Time of the first search or refused call.
     hidden_since: Option<Instant>,
@@ -258,6 +261,7 @@ impl Decider {
             return Err("late");
         }
         turn.instead = turn.instead_tokens(&body);
+        turn.take_form();
         turn.keep();
         Ok((turn, body))
     }
@@ -375,6 +379,7 @@ impl Decider {
             strategy: Strategy::Envelope,
             betas: Vec::new(),
             instead: 0,
+            tally: None,
             decider: self.clone(),
             toolset,
             keys: Vec::new(),
@@ -783,6 +788,39 @@ impl Turn {
     /// Notes the usage of an answer.
     pub(crate) fn used(&self, usage: &Value) {
         self.account.used(usage);
+    }
+
+    /// Notes what the usage of one answer costs.
+    pub(crate) fn pay(&mut self, usage: &Value) {
+        if let Some(cost) = self.tally.as_mut().and_then(|tally| tally.pay(usage)) {
+            self.account.cost(&cost);
+        }
+    }
+
+    /// Takes the form of the turn's first request for that of the conversation, and begins to count its costs.
+    fn take_form(&mut self) {
+        let before = self.state.form;
+        // All other strategies begin each request of a conversation with the same tools.
+        let is_cut = self.strategy == Strategy::Cut;
+        let names = if is_cut { self.active.as_slice() } else { &[] };
+        let beginning = self.decider.remembered.hash((self.strategy.name(), names));
+        let messages = self.chat.messages.len();
+        self.state.form = Form { messages, beginning, instead: self.instead };
+        let Some(price) = self.decider.settings().prices.of(&self.chat.model) else { return };
+        let answered = self.chat.answered_at();
+        let is_stored = self.chat.previous.is_some();
+        let is_next = answered.is_some_and(|at| at == before.messages);
+        let new = answered.or(is_stored.then_some(0));
+        let is_continued = is_stored || (is_next && before.beginning == beginning);
+        let rewritten = Rewritten {
+            deferred: self.toolset.tokens,
+            instead: self.instead,
+            instead_before: if is_continued { before.instead } else { 0 },
+            new: new.map(|at| self.tokens_in(self.chat.bytes_from(at))),
+            is_continued,
+        };
+        let tariff = Tariff::new(self.chat.api, &self.chat.model, price);
+        self.tally = Some(Tally::new(tariff, rewritten));
     }
 
     /// Finds the tools of a turn's searches without asking the model again: the next request has them. The host waits

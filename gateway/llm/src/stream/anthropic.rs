@@ -289,6 +289,10 @@ impl AnthropicStream {
         self.has_calls = false;
     }
 
+    pub(super) fn usage_of_answer(&self) -> &Value {
+        &self.current
+    }
+
     pub(super) fn usage(&self) -> Value {
         let mut usage = self.earlier.clone();
         add_usage(&mut usage, &self.current);

@@ -355,6 +355,10 @@ impl ChatStream {
         self.is_finished = false;
     }
 
+    pub(super) fn usage_of_answer(&self) -> &Value {
+        &self.current
+    }
+
     pub(super) fn usage(&self) -> Value {
         let mut usage = self.earlier.clone();
         add_usage(&mut usage, &self.current);

@@ -169,6 +169,10 @@ impl GeminiStream {
         self.is_later = true;
     }
 
+    pub(super) fn usage_of_answer(&self) -> &Value {
+        &self.current
+    }
+
     pub(super) fn usage(&self) -> Value {
         let mut usage = self.earlier.clone();
         add(&mut usage, &self.current);

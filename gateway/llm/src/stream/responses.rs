@@ -488,6 +488,10 @@ impl ResponsesStream {
         self.numbers.are_own = true;
     }
 
+    pub(super) fn usage_of_answer(&self) -> &Value {
+        &self.current
+    }
+
     pub(super) fn usage(&self) -> Value {
         let mut usage = self.earlier.clone();
         add_usage(&mut usage, &self.current);
