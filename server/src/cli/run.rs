@@ -10,12 +10,12 @@ use clap::Args;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toolgate_gateway_llm::{Config, Provider, Savings, Totals};
+use toolgate_gateway_llm::{Config, Cost, ModelTotals, Provider, Savings, Totals, Usd};
 
 use super::failure::{Exit, Failure};
 use super::gateway::GatewayTelemetry;
 use super::llm::{PlaneArguments, Prepared, listen, read};
-use super::text::counted;
+use super::text::{counted, one_line};
 use super::{core_files, output};
 
 const EXAMPLES: &str = "\
@@ -114,7 +114,7 @@ async fn run_program(run: Run) -> Result<Exit, Failure> {
     let (served, ended) = tokio::join!(Box::pin(serving), running);
     telemetry.stop().await;
     let ended = ended?;
-    output::note(report(&savings.totals()));
+    output::note(report(&savings.totals(), &savings.accounts()));
     match ended {
         Some(status) => Ok(Exit::Program(code(status))),
         None => served.map(|()| Exit::Failed),
@@ -250,8 +250,8 @@ fn code(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Returns what was saved, for a reader.
-fn report(totals: &Totals) -> String {
+/// Returns what was saved, for a reader. Accounts are by model.
+fn report(totals: &Totals, accounts: &[ModelTotals]) -> String {
     let passed: u64 = totals.passed.values().sum();
     let rewritten = counted(usize::try_from(totals.rewritten).unwrap_or(usize::MAX), "request");
     let mut lines = vec![format!(
@@ -273,12 +273,54 @@ fn report(totals: &Totals) -> String {
             usage.input_tokens, usage.cached_tokens, usage.output_tokens
         ));
     }
+    lines.extend(totals.cost.as_ref().map(in_money));
+    lines.extend(without_price(accounts));
     let reasons: Vec<String> =
         totals.passed.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     if !reasons.is_empty() {
         lines.push(format!("  sent as they came: {}", reasons.join(", ")));
     }
     lines.join("\n")
+}
+
+/// Returns what requests cost and would have cost. All of it is of those whose usage the provider told.
+fn in_money(cost: &Cost) -> String {
+    let requests = counted(usize::try_from(cost.requests).unwrap_or(usize::MAX), "request");
+    let saved = cost.saved();
+    let net =
+        if saved < Usd::default() { format!("{} more", -saved) } else { format!("{saved} saved") };
+    let mut text = format!(
+        "  in money, by your prices: {requests} cost {}, without Toolgate about {} (computed); about {net}, net (computed)",
+        cost.spent, cost.without
+    );
+    if cost.hidden > Usd::default() {
+        text.push_str(&format!(
+            "\n  of this, requests that hosts did not see cost {}",
+            cost.hidden
+        ));
+    }
+    if cost.lost_cache > Usd::default() {
+        text.push_str(&format!(
+            "\n  of this, lost cache cost about {} (computed)",
+            cost.lost_cache
+        ));
+    }
+    text
+}
+
+/// Returns how to have a report in money of models whose requests were rewritten and whose price is not known.
+fn without_price(accounts: &[ModelTotals]) -> Option<String> {
+    let is_unknown = |account: &&ModelTotals| {
+        let Totals { cost, usage, .. } = &account.totals;
+        cost.is_none() && usage.answers > 0
+    };
+    let names: Vec<String> =
+        accounts.iter().filter(is_unknown).map(|account| one_line(&account.model, 64)).collect();
+    let first = names.first()?;
+    Some(format!(
+        "  no price is known of {}; llm.toml sets one, in US dollars of a million tokens: [llm.prices] {first:?} = {{ input = ..., output = ... }}",
+        names.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -302,12 +344,35 @@ mod tests {
         let mut totals =
             Totals { rewritten: 2, deferred_tokens: 150, hop_tokens: 50, ..Totals::default() };
         totals.passed.insert("few-tools", 3);
-        let text = report(&totals);
+        let text = report(&totals, &[]);
         assert!(
             text.contains("2 requests") && text.contains("about 100 tokens saved, net"),
             "{text}"
         );
         assert!(text.contains("computed") && text.contains("few-tools 3"), "{text}");
         assert!(!text.contains("provider counted"), "{text}");
+        assert!(!text.contains("money") && !text.contains("price"), "{text}");
+    }
+
+    #[test]
+    fn a_model_without_a_price_is_told_how_to_get_one() {
+        let mut totals = Totals { rewritten: 1, ..Totals::default() };
+        totals.usage.answers = 1;
+        let account = |model: &str, totals: &Totals| ModelTotals {
+            tenant: "a".into(),
+            model: model.to_owned(),
+            totals: totals.clone(),
+        };
+        let priced = Totals { cost: Some(Cost::default()), ..totals.clone() };
+        let accounts = [account("new-1", &totals), account("known", &priced)];
+        let text = report(&totals, &accounts);
+        assert!(text.contains("no price is known of new-1; llm.toml sets one"), "{text}");
+        assert!(text.contains("[llm.prices] \"new-1\" = { input = ..., output = ... }"), "{text}");
+        assert!(!text.contains("in money"), "{text}");
+        let passed = [account("new-1", &Totals::default())];
+        assert!(!report(&totals, &passed).contains("no price"), "nothing was measured of it");
+        let text = report(&Totals { cost: priced.cost, ..totals.clone() }, &accounts[1..]);
+        assert!(text.contains("0 requests cost $0.00, without Toolgate about $0.00"), "{text}");
+        assert!(!text.contains("no price") && !text.contains("lost cache"), "{text}");
     }
 }
