@@ -13,6 +13,9 @@ use url::Url;
 use crate::provider::Provider;
 use crate::units::{duration, size};
 
+/// Default of `first_decision_timeout`.
+const FIRST_DECISION: Duration = Duration::from_millis(150);
+
 pub use prices::{PriceConfig, PricesConfig};
 pub use tls::ExtProcTlsConfig;
 
@@ -81,9 +84,9 @@ pub struct LlmConfig {
     /// Time for the decision on a request; later it is sent as it came.
     #[serde(deserialize_with = "duration")]
     pub decision_timeout: Duration,
-    /// The same for the first request with a set of tools.
-    #[serde(deserialize_with = "duration")]
-    pub first_decision_timeout: Duration,
+    /// The same for the first request with a set of tools; `None` for 150 ms.
+    #[serde(deserialize_with = "some_duration")]
+    pub first_decision_timeout: Option<Duration>,
     /// Most sets of tools that are known at a time.
     pub max_toolsets: usize,
     /// Most bytes of the definitions of these sets, as they came.
@@ -200,7 +203,7 @@ impl Default for LlmConfig {
             prices: PricesConfig::default(),
             defer_above: 4 << 10,
             decision_timeout: Duration::from_millis(30),
-            first_decision_timeout: Duration::from_millis(150),
+            first_decision_timeout: None,
             max_toolsets: 64,
             toolset_memory: 64 << 20,
             toolset_lease: Duration::from_secs(5 * 60),
@@ -214,6 +217,11 @@ impl Default for LlmConfig {
 }
 
 impl LlmConfig {
+    /// Returns the time for the decision on the first request with a set of tools.
+    pub(crate) fn first_decision_limit(&self) -> Duration {
+        self.first_decision_timeout.unwrap_or(FIRST_DECISION)
+    }
+
     /// Returns what is wrong with the listener for Envoy.
     fn ext_proc_problem(&self) -> Option<&'static str> {
         let tls = &self.ext_proc_tls;
@@ -338,6 +346,10 @@ fn problem_of(url: &Url) -> Option<&'static str> {
     None
 }
 
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,6 +377,9 @@ mod tests {
         assert_eq!(config.llm.gate, GateConfig::Enforce);
         assert_eq!(config.llm.defer_above, 1 << 10);
         assert_eq!(config.llm.decision_timeout, Duration::from_secs(1));
+        assert_eq!(config.llm.first_decision_limit(), Duration::from_millis(150));
+        let patient = parsed("[llm]\nfirst_decision_timeout = \"2s\"").expect("valid");
+        assert_eq!(patient.llm.first_decision_limit(), Duration::from_secs(2));
         assert_eq!(config.upstream.openai.path(), "/base");
     }
 

@@ -218,7 +218,7 @@ impl Decider {
         let settings = self.settings();
         let is_first = !self.switch.was_told();
         let limit =
-            if is_first { settings.first_decision_timeout } else { settings.decision_timeout };
+            if is_first { settings.first_decision_limit() } else { settings.decision_timeout };
         self.switch.is_off(&self.plane, limit).await
     }
 
@@ -249,7 +249,7 @@ impl Decider {
         let limit = if is_known {
             self.settings().decision_timeout
         } else {
-            self.settings().first_decision_timeout
+            self.settings().first_decision_limit()
         };
         let until = begun + limit;
         let routed = AssertUnwindSafe(self.route(chat, owner, limit)).catch_unwind();
@@ -826,7 +826,7 @@ impl Turn {
     /// Finds the tools of a turn's searches without asking the model again: the next request has them. The host waits
     /// for its answer meanwhile, so that it takes no longer than a decision.
     pub(crate) async fn look_up(&mut self, searches: &[Search]) {
-        let limit = self.decider.settings().first_decision_timeout;
+        let limit = self.decider.settings().first_decision_limit();
         let all = async {
             for search in searches.iter().take(SEARCHES_MAX as usize) {
                 self.answer(search).await;

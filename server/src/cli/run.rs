@@ -59,6 +59,10 @@ const BASE_URLS: [BaseUrl; 3] = [
     BaseUrl { provider: Provider::Gemini, variable: "GOOGLE_GEMINI_BASE_URL", version: "" },
 ];
 
+/// Time for the decision on the first request of a program, where the file says none. Its tools are embedded meanwhile, and a program that
+/// has just started may be a short one, whose every request would be sent as it came.
+const FIRST_DECISION: Duration = Duration::from_secs(5);
+
 pub(super) fn run(run: Run) -> Result<Exit, Failure> {
     core_files::write_none();
     let runtime = output::runtime()?;
@@ -71,6 +75,7 @@ async fn run_program(run: Run) -> Result<Exit, Failure> {
     let telemetry =
         GatewayTelemetry::start_beside_program(&run.plane.server_config().load(Vec::new())?);
     let mut config = read(run.config.as_deref())?;
+    config.llm.first_decision_timeout.get_or_insert(FIRST_DECISION);
     take_base_urls(&mut config)?;
     if let Some(problem) = config.problem() {
         return Err(Failure::usage(problem));

@@ -208,13 +208,13 @@ fn push_verdict(text: &mut String, span: &str, usage: &v1::GetUsageResponse) {
     let summaries = share(usage.phase1_tokens as f64, full);
     let promoted = share(usage.phase2_tokens as f64, full);
     match usage.deferral() {
-        _ if usage.route_calls > 0 && full == 0 => push(
-            text,
-            format_args!(
-                "{ODD}The catalog had no tools{ODD:#} {over}, whenever Route was called. `toolgate servers` lists what is \
-                 registered.\n"
-            ),
-        ),
+        v1::DeferralVerdict::MostToolsUsed | v1::DeferralVerdict::CatalogTooSmall if full == 0 => {
+            let none = format_args!(
+                "{ODD}The catalog had no tools{ODD:#} {over}, whenever Route was called. `toolgate servers` lists \
+                 what is registered.\n"
+            );
+            push(text, none);
+        }
         v1::DeferralVerdict::NoCalls => push(text, format_args!("No Route call {over}.\n")),
         v1::DeferralVerdict::Paid => push(
             text,
@@ -381,7 +381,6 @@ mod tests {
         assert!(text.contains("Send every schema") && text.contains("router.top_k"), "{text}");
         let empty = v1::GetUsageResponse {
             full_catalog_tokens: 0,
-            route_calls: 5,
             ..used(v1::DeferralVerdict::MostToolsUsed)
         };
         let text = plain(empty);
