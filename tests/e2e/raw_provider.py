@@ -39,7 +39,7 @@ class RawProvider:
     answering: Answering
     requests: list[RawRequest] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """What came that is no request, or could be read as two."""
+    """Bytes that came and are no request, or could be read as two."""
     left: int = 0
     """Number of times that the other side left amid a request."""
     url: str = ""

@@ -1,4 +1,4 @@
-"""What holds keys of others leaves no core file."""
+"""Processes that hold keys of others leave no core file."""
 
 import os
 import resource

@@ -21,7 +21,7 @@ SMUGGLED = b"GET /openai/smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 @dataclass
 class Reply:
-    """What a host gets: a status, headers and a body, whose end may lack."""
+    """Answer that a host gets: a status, headers and a body, whose end may lack."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -415,7 +415,7 @@ OPENING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
 BEGUN, WHOLE = 4, 5
 """Flags of a head that more follows, and of one that nothing does."""
 ENDINGS = {1: "answered", 3: "reset", 7: "gone"}
-"""What may become of a request, by the kind of its frame."""
+"""Outcomes of a request, by the kind of its frame."""
 
 
 def over_http2(wire: Wire, headers: list[tuple[bytes, bytes]], body: bytes | None) -> str:

@@ -17,7 +17,7 @@ pub(super) struct ReadConversation {
     pub(super) texts: Vec<String>,
     /// Refused calls of the turn before.
     pub(super) outcomes: RefusalOutcomes,
-    /// What stands beside the conversation in the request to the model.
+    /// Tokens beside the conversation in the request to the model, and its window.
     pub(super) beside: Surroundings,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Conversation {
     pub(super) snapshot: String,
     tokens: u64,
     outcomes: RefusalOutcomes,
-    /// What stands beside the conversation in the request to the model.
+    /// Tokens beside the conversation in the request to the model, and its window.
     pub(super) beside: Surroundings,
 }
 

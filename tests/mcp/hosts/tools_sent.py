@@ -80,7 +80,7 @@ HOSTS = [
 
 @dataclass(frozen=True)
 class Sent:
-    """What was measured of a conversation."""
+    """Measurements of a conversation."""
 
     host: str
     count: int
@@ -142,7 +142,7 @@ def conversation(host: Host, count: int, method: str, binary: Path, keep: Path |
 
 
 def counted(requests: Sequence[Json]) -> Json:
-    """What is counted in requests: definitions, tokens, price, and prefixes that were kept.
+    """Counts of requests: definitions, tokens, price, and prefixes that were kept.
 
     Raises:
         ValueError: No request has tools.
@@ -238,7 +238,7 @@ def by_conversation(found: Iterable[Sent]) -> dict[tuple[str, int], dict[str, Se
 
 
 def sent_table(found: Iterable[Sent]) -> str:
-    """What was sent, and whether the conversation was the same as without the proxy."""
+    """Tells what was sent, and whether the conversation was the same as without the proxy."""
     lines = []
     for (host, count), methods in by_conversation(found).items():
         for method, one in methods.items():

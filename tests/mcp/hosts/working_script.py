@@ -17,7 +17,7 @@ REQUEST = (
 REPOSITORY = "/work/shop"
 HOST_SEARCH = "ToolSearch"
 SERVER = "(?:mcp_{1,2}tg_{1,2}|tg_)"
-"""What hosts put before the names of the server's tools."""
+"""Prefixes that hosts put before the names of the server's tools."""
 
 
 @dataclass(frozen=True)
