@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from toolgate_command import PATIENT_PLANE, command_environment
 from toolgate_process import free_port, remove_reserve
@@ -222,6 +222,14 @@ def answer_of(body: str) -> Json:
             if "result" in message or "error" in message:
                 return message
     return {}
+
+
+def answer_to(number: int, lines: IO[str]) -> str:
+    """Reads the lines of a gateway on standard streams up to the answer with this ID.
+
+    Notifications may stand before it.
+    """
+    return next(line for line in lines if json.loads(line).get("id") == number)
 
 
 def is_running(process_id: int) -> bool:

@@ -18,6 +18,7 @@ from gateway_process import (
     PLAIN,
     GatewayProcess,
     Json,
+    answer_to,
     free_address,
     is_running,
     kill,
@@ -458,7 +459,7 @@ def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -
             process.stdin.write(json.dumps(sent) + "\n")
             process.stdin.flush()
             if "id" in sent:
-                answers.append(json.loads(process.stdout.readline()))
+                answers.append(json.loads(answer_to(sent["id"], process.stdout)))
         process.stdin.close()
         assert process.wait(60) == 0
     assert answers[0]["result"]["protocolVersion"] == "2025-06-18"

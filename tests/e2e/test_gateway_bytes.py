@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from exact_mcp_server import DEFINITIONS, INSTRUCTIONS, LARGE, ODD
-from gateway_process import REVISION, GatewayProcess, Json, message, text_of
+from gateway_process import REVISION, GatewayProcess, Json, answer_to, message, text_of
 from mcp import ClientSession
 from mcp.client.streamable_http import streamablehttp_client
 from toolgate_command import command_environment
@@ -83,7 +83,7 @@ def test_a_host_on_standard_streams_gets_the_same_bytes(binary: Path, tmp_path: 
             asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
             process.stdin.write(json.dumps(asked) + "\n")
             process.stdin.flush()
-            answer = process.stdout.readline()
+            answer = answer_to(number, process.stdout)
             # Until the server has listed its tools, calls are refused.
             if '"isError":true' not in answer:
                 break
