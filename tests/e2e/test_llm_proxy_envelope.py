@@ -776,17 +776,22 @@ def test_the_report_of_a_program_is_in_money_by_its_users_prices(
     assert "lost cache" not in said
 
 
-def test_prices_that_make_no_sense_start_nothing(binary: Path, tmp_path: Path) -> None:
-    (tmp_path / "llm.toml").write_text("[llm.prices]\nm = { input = 0.0, output = 25.0 }\n")
-    ended = subprocess.run(
-        [str(binary), "run", "--", sys.executable, "-c", "print('ran')"],
-        cwd=tmp_path,
+def run_program(binary: Path, folder: Path, *program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program behind a proxy of its own, which reads the folder's `llm.toml`."""
+    return subprocess.run(
+        [str(binary), "run", "--", *program],
+        cwd=folder,
         env=command_environment(),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
+
+
+def test_prices_that_make_no_sense_start_nothing(binary: Path, tmp_path: Path) -> None:
+    (tmp_path / "llm.toml").write_text("[llm.prices]\nm = { input = 0.0, output = 25.0 }\n")
+    ended = run_program(binary, tmp_path, sys.executable, "-c", "print('ran')")
     assert ended.returncode != 0
     assert 'llm.prices."m".input is 0' in ended.stderr
     assert ended.stdout == ""
@@ -882,14 +887,6 @@ def test_signals_reach_the_program(binary: Path, tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_told(binary: Path, tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [str(binary), "run", "--", "no-such-program"],
-        cwd=tmp_path,
-        env=command_environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    ended = run_program(binary, tmp_path, "no-such-program")
     assert ended.returncode == 1
     assert "no-such-program can't be started" in ended.stderr

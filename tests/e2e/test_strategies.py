@@ -352,6 +352,19 @@ def spoken(message: dict[str, Any]) -> str:
     return str(message["parts"][0]["text"] if "parts" in message else message["content"])
 
 
+def default_turn(
+    client: Client, form: str, messages: Messages, handle: str, ledger: str
+) -> RouteResult:
+    """Routes the last message with the options that a user gets."""
+    return client.route(
+        spoken(messages[-1]),
+        state={"messages": messages},
+        handle=handle,
+        model=MODELS[form],
+        render=RenderOptions(form, strategy="auto", search_tool=True, ledger=ledger),
+    )
+
+
 def defined(value: Any) -> int:
     """The number of tools that a part of a request defines, in its tools or amid its messages."""
     if isinstance(value, str):
@@ -373,13 +386,7 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
     sent: list[ModelRequest] = []
     for text in WISHES:
         messages.append(said(form, "user", text))
-        turn = client.route(
-            text,
-            state={"messages": messages},
-            handle=handle,
-            model=MODELS[form],
-            render=RenderOptions(form, strategy="auto", search_tool=True, ledger=ledger),
-        )
+        turn = default_turn(client, form, messages, handle, ledger)
         handle, ledger, request = turn.handle, turn.request.ledger, turn.request
         sent.append(request)
         assert sum(one.found_by != "KEPT" for one in turn.tools) <= 10
@@ -406,13 +413,7 @@ def test_a7_by_default_what_a_request_still_shows_may_be_called(client: Client, 
     carried = 0
     for text in (ANSWER * 8 + WISHES[0], *WISHES[1:6]):
         messages.append(said(form, "user", text))
-        turn = client.route(
-            text,
-            state={"messages": messages},
-            handle=handle,
-            model=MODELS[form],
-            render=RenderOptions(form, strategy="auto", search_tool=True, ledger=ledger),
-        )
+        turn = default_turn(client, form, messages, handle, ledger)
         handle, ledger = turn.handle, turn.request.ledger
         written = json.dumps([turn.request.tools, turn.request.messages]).replace('\\"', '"')
         shown = {name for name in every if f'"{name}"' in written}
@@ -428,10 +429,13 @@ def test_a7_by_default_what_a_request_still_shows_may_be_called(client: Client, 
             }
         assert refused == set(every) - shown
         assert set(turn.servers) == {name.split("__")[1] for name in shown}
-        # A search in between keeps what may be called.
-        found = client.search_tools("select:mcp__slack__reply_to_thread", handle=handle)
-        still = client.gate(found.handle, [Call(name, {}) for name in sorted(shown)])
-        assert all(verdict.code != "TOOL_NOT_AVAILABLE" for verdict in still.verdicts)
+        # A search or a look-up in between keeps what may be called.
+        for later in (
+            client.search_tools("select:mcp__slack__reply_to_thread", handle=handle),
+            client.batch_get_tool_schemas(["mcp__slack__reply_to_thread"], handle=handle),
+        ):
+            still = client.gate(later.handle, [Call(name, {}) for name in sorted(shown)])
+            assert all(verdict.code != "TOOL_NOT_AVAILABLE" for verdict in still.verdicts)
         messages.append(said(form, "assistant", ANSWER))
     assert carried > 0
 
