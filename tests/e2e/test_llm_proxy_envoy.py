@@ -159,6 +159,27 @@ def test_what_the_provider_refuses_is_sent_as_it_came(
     assert provider.sent[1].body == request
 
 
+def test_an_answer_may_come_before_the_body_of_the_one_that_it_replaces(
+    start: StartProxy, tmp_path: Path
+) -> None:
+    # Envoy takes no piece of a body before it has sent one.
+    refused = threading.Event()
+    refusal = answer({"type": "error", "error": {"message": "tools"}}, 400)
+    refusal.hold = refused
+    provider = Provider(refusal, answer(DONE))
+    with serving(provider):
+        proxy = start(provider, SETTINGS)
+        with envoy(tmp_path, PORT, provider.url, DUPLEX) as front:
+            request = json.dumps(anthropic_request(model=proxy.unique)).encode()
+            connection = front.connection()
+            connection.request("POST", MESSAGES, request, {"Content-Type": "application/json", **proxy.keys})
+            response = connection.getresponse()
+            refused.set()
+            got = json.loads(response.read())
+            connection.close()
+    assert (response.status, got) == (200, DONE)
+
+
 def test_a_body_that_envoy_does_not_hold_goes_on_as_it_came(
     start: StartProxy, tmp_path: Path
 ) -> None:

@@ -44,6 +44,8 @@ pub(crate) struct Exchange {
     pub(crate) came: Mutex<Bytes>,
     /// Head of the answer, once it has come.
     pub(crate) answered: Mutex<Option<AnswerHead>>,
+    /// Cancelled when Envoy has sent a piece of the answer's body, or its end.
+    pub(crate) answer_begun: CancellationToken,
     /// Cancelled when Envoy has sent the whole answer.
     pub(crate) answer_ended: CancellationToken,
 }

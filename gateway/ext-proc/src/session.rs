@@ -16,6 +16,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use toolgate_gateway_llm::{Caller, CarriedChat, ChatPath, Pieces};
 
@@ -376,6 +377,7 @@ impl Feed {
 
     async fn answer_body(&mut self, body: HttpBody) {
         let HttpBody { body, end_of_stream } = body;
+        self.exchange.answer_begun.cancel();
         if let Some(answer) = &self.answer {
             // Nobody reads on where another answer takes its place.
             let _replaced = answer.send(body).await;
@@ -386,6 +388,7 @@ impl Feed {
     }
 
     fn answer_ended(&mut self) {
+        self.exchange.answer_begun.cancel();
         self.exchange.answer_ended.cancel();
         self.answer = None;
     }
@@ -407,12 +410,16 @@ async fn write_response(
     if mode == Mode::Duplex && has_pieces {
         let changes = answer_changes(answered, &parts.headers, parts.status);
         send(out, wire::headers(Side::Response, Some(changes))).await?;
+        // Envoy takes no piece before it has sent one of its own, which another answer may overtake.
+        if let Err(error) = came_within(idle, &exchange.answer_begun).await {
+            return cut(out, &error).await;
+        }
         if let Err(error) = write_pieces(out, Side::Response, &mut pieces).await {
             return cut(out, &error).await;
         }
         drop(pieces);
         // Envoy takes no end before it has sent its own.
-        if let Err(error) = ended_within(idle, exchange).await {
+        if let Err(error) = came_within(idle, &exchange.answer_ended).await {
             return cut(out, &error).await;
         }
         let has_trailers = exchange.has_response_trailers.load(Ordering::Relaxed);
@@ -426,7 +433,7 @@ async fn write_response(
     let message = match answered {
         Some(answered) if has_pieces => {
             // Envoy takes no body before it has sent its own.
-            if let Err(error) = ended_within(idle, exchange).await {
+            if let Err(error) = came_within(idle, &exchange.answer_ended).await {
                 return cut(out, &error).await;
             }
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
@@ -446,11 +453,11 @@ async fn write_response(
     send(out, message).await
 }
 
-/// Waits until Envoy has sent the whole answer that it got, but not for longer than `idle`.
-async fn ended_within(idle: Duration, exchange: &Exchange) -> io::Result<()> {
-    let silent = "the provider's answer did not end in time (llm.idle_timeout)";
-    let ended = timeout(idle, exchange.answer_ended.cancelled()).await;
-    ended.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, silent))
+/// Waits until Envoy has sent this part of the answer that it got, but not for longer than `idle`.
+async fn came_within(idle: Duration, part: &CancellationToken) -> io::Result<()> {
+    let silent = "the provider's answer did not come in time (llm.idle_timeout)";
+    let came = timeout(idle, part.cancelled()).await;
+    came.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, silent))
 }
 
 /// Returns the changes that make the host's answer of the provider's.

@@ -529,6 +529,37 @@ async fn a_body_that_breaks_off_does_not_end_as_if_it_were_whole() {
     assert!(came.next().await.is_none());
 }
 
+#[tokio::test]
+async fn no_piece_of_another_answer_comes_before_one_of_envoys() {
+    let mut envoy = Envoy::new(that(Does::Replaces));
+    envoy.open(CHAT, DUPLEX).await;
+    envoy.send(Request::RequestBody(body("ab", true))).await;
+    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    envoy.pieces().await;
+    envoy.answered(false).await;
+    assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+    for _ in 0..9 {
+        tokio::task::yield_now().await;
+    }
+    assert!(envoy.from.try_recv().is_err(), "nothing came");
+    envoy.send(Request::ResponseBody(body("xy", true))).await;
+    assert_eq!(envoy.pieces().await, ("own".to_owned(), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_body_does_not_begin_is_cut() {
+    let mut envoy = Envoy::new(that(Does::Replaces));
+    envoy.open(CHAT, DUPLEX).await;
+    envoy.send(Request::RequestBody(body("ab", true))).await;
+    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    envoy.pieces().await;
+    envoy.answered(false).await;
+    assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+    let before = tokio::time::Instant::now();
+    assert!(matches!(envoy.next().await, Answer::ImmediateResponse(_)));
+    assert_eq!(before.elapsed(), IDLE);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_end_does_not_come_is_cut() {
     for modes in [DUPLEX, BUFFERED] {
@@ -543,6 +574,7 @@ async fn an_answer_whose_end_does_not_come_is_cut() {
         envoy.answered(false).await;
         assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
         if modes == DUPLEX {
+            envoy.send(Request::ResponseBody(body("x", false))).await;
             assert!(matches!(envoy.next().await, Answer::ResponseBody(_)));
         }
         let before = tokio::time::Instant::now();
