@@ -496,7 +496,7 @@ def test_native_adds_tools_amid_the_conversation(start: StartProxy, streamed: bo
     assert second["tools"] == first["tools"]
     assert second["input"][: len(first["input"])] == first["input"]
     back = [{name: item[name] for name in item if name != "id"} for item in searching["output"]]
-    *model, found = second["input"][len(first["input"]) :]
+    *model, found, counted = second["input"][len(first["input"]) :]
     assert model == back
     assert found == {
         "type": "tool_search_output",
@@ -505,6 +505,9 @@ def test_native_adds_tools_amid_the_conversation(start: StartProxy, streamed: bo
         "status": "completed",
         "tools": [{**function("mcp__mail__send", TOOLS["mcp__mail__send"]), "strict": False}],
     }
+    assert counted["role"] == "developer"
+    shown = added(first["input"])
+    assert json.loads(counted["content"]) == {"deferred_tools": len(TOOLS) - len(shown)}
     # Later requests have additions in the same places, what was found among them, and no search.
     assert third["tools"] == first["tools"]
     assert third["input"][: len(first["input"])] == first["input"]

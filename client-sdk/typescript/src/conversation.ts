@@ -80,8 +80,9 @@ interface Answers {
 interface Found {
   /** Item with the definitions of what was found. */
   readonly output: JsonObject;
-  /** Message of the developer's that says why nothing was found, which the item has no place for; absent: something was. */
-  readonly reason?: JsonObject;
+  /** The search's whole answer, for whose text the item has no place. */
+  readonly text: string;
+  readonly isEmpty: boolean;
 }
 
 /** Tools of a conversation, and how they are run. */
@@ -278,12 +279,12 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
       const found: Found[] = [];
       for (const item of said.filter(isOursToAnswer)) found.push(await this.#found(item));
       const answers = found.map(({ output }) => output);
-      const reasons = found.flatMap(({ reason }) => (reason === undefined ? [] : [reason]));
+      const told = toldOf(found);
       const calls = this.#form.calls(said);
-      if (calls.length === 0) return { key, messages: [...answers, ...reasons], observed: this.#observed };
+      if (calls.length === 0) return { key, messages: [...answers, ...told], observed: this.#observed };
       const results = await this.#results(calls);
       const done = results.findLast(({ call, failed }) => !failed && call.tool !== SEARCH_TOOL.modelName);
-      const messages = [...answers, ...this.#form.results(results), ...reasons];
+      const messages = [...answers, ...this.#form.results(results), ...told];
       return { key, messages, observed: done?.text ?? this.#observed };
     } catch (error) {
       this.#held = held;
@@ -414,8 +415,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     );
     const tools = names.length === 0 ? [] : await this.#schemas(names);
     const found = { type: "tool_search_output", execution: "client", status: "completed" };
-    const output: JsonObject = { ...found, call_id: item["call_id"], tools };
-    return names.length === 0 ? { output, reason: reasonOf(text) } : { output };
+    return { output: { ...found, call_id: item["call_id"], tools }, text, isEmpty: names.length === 0 };
   }
 
   async #schemas(names: string[]): Promise<JsonObject[]> {
@@ -485,16 +485,25 @@ function isOursToAnswer({ type, execution }: JsonObject): boolean {
   return type === "tool_search_call" && execution !== "server";
 }
 
+/** Messages of the developer's that say why a search found nothing, or how many tools are deferred in all. */
+function toldOf(found: readonly Found[]): JsonObject[] {
+  const reasons = found.filter(({ isEmpty }) => isEmpty).map(({ text }) => reasonOf(text));
+  if (reasons.length === 0) {
+    const count = objectIn(found.at(-1)?.text ?? "")?.["deferred_tools"];
+    if (count !== undefined) reasons.push(JSON.stringify({ deferred_tools: count }));
+  }
+  return reasons.map((content) => ({ role: "developer", content }));
+}
+
 /**
- * The developer's message that a search found nothing. The search's own words are left out: the model may have them from a
- * tool's result, and a developer's message ranks above the user's.
+ * The answer of a search that found nothing, as the developer may say it. The search's own words are left out: the model may
+ * have them from a tool's result, and a developer's message ranks above the user's.
  */
-function reasonOf(text: string): JsonObject {
+function reasonOf(text: string): string {
   const answer = objectIn(text);
-  const isMistaken = answer === undefined || "error" in answer || !("message" in answer);
-  if (isMistaken) return { role: "developer", content: text };
+  if (answer === undefined || "error" in answer || !("message" in answer)) return text;
   const later = listOf(answer["pending_servers"]).length === 0 ? "" : LATER;
-  return { role: "developer", content: JSON.stringify({ ...answer, message: NOTHING + later }) };
+  return JSON.stringify({ ...answer, message: NOTHING + later });
 }
 
 /** A definition's name, in the form of any API; "" for a tool without one, such as a provider's own. */

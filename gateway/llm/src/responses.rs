@@ -288,13 +288,14 @@ pub(crate) fn sent_back(output: &[Value], is_kept: bool) -> Vec<Value> {
 }
 
 /// Returns the results of calls as items, whose kind is that of the calls in what the model said. That of the API's own search
-/// holds definitions and no text: why there are none is a message of the developer's.
+/// holds definitions and no text: why there are none, or how many tools are deferred in all, is a message of the developer's.
 pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
     let called = |id: &str, is_such: fn(&Value) -> bool| {
         said.iter().find(|item| item["call_id"] == id && is_such(item))
     };
     let mut items = Vec::new();
     let mut told = Vec::new();
+    let mut count = None;
     for (search, found) in results.searches.iter().zip(results.found) {
         let id = search.id.as_str();
         if called(id, |item| search_in(item).is_some()).is_none() {
@@ -307,7 +308,14 @@ pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
             "status": "completed", "tools": found.tools }));
         if found.tools.is_empty() {
             told.push(json!({ "role": "developer", "content": reason(&found.text) }));
+        } else {
+            count = deferred_tools(&found.text).or(count);
         }
+    }
+    // A reason holds the count already.
+    if let Some(count) = count.filter(|_| told.is_empty()) {
+        let content = json!({ "deferred_tools": count }).to_string();
+        told.push(json!({ "role": "developer", "content": content }));
     }
     items.extend(results.told_by_id().map(|(id, text)| {
         let call = called(id, is_answerable);
@@ -317,6 +325,12 @@ pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
     }));
     items.extend(told);
     items
+}
+
+/// Returns how many tools are deferred in all, as the answer of a search says.
+fn deferred_tools(text: &str) -> Option<u64> {
+    let answer: Value = serde_json::from_str(text).ok()?;
+    answer["deferred_tools"].as_u64()
 }
 
 /// Returns the text of a search that found nothing as the developer may say it. The search's own words are left out: the
@@ -548,8 +562,9 @@ mod tests {
         assert_eq!(hosted, [tool_search("server")]);
 
         let log = json!({ "type": "function", "name": "mcp__git__log" });
-        let told = |text: &str| Found { text: text.to_owned(), ..Found::default() };
-        let found = [Found { tools: vec![log.clone()], ..told("found") }, told("Say what for.")];
+        let answer = |text: &str| Found { text: text.to_owned(), ..Found::default() };
+        let found =
+            [Found { tools: vec![log.clone()], ..answer("found") }, answer("Say what for.")];
         let searches = ["s1", "s1"].map(|id| Search { id: id.to_owned(), arguments: json!({}) });
         let results = Results { searches: &searches, found: &found, ..Results::default() };
         let output = |tools: Value| {
@@ -560,6 +575,13 @@ mod tests {
         assert_eq!(
             super::results(&[tool_search("client")], &results),
             [output(json!([log])), output(json!([])), told]
+        );
+        let counted = [Found { tools: vec![log.clone()], ..answer(r#"{"deferred_tools":6}"#) }];
+        let results = Results { found: &counted, ..results };
+        let told = json!({ "role": "developer", "content": r#"{"deferred_tools":6}"# });
+        assert_eq!(
+            super::results(&[tool_search("client")], &results),
+            [output(json!([log])), told]
         );
         let function = call(SEARCH_TOOL_NAME, "{}");
         let items = super::results(&[function], &results);

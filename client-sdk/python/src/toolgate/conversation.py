@@ -280,9 +280,7 @@ class Conversation:
             answers += self._api.results(results)
             done = [text for call, text, failed in results if not failed and call.tool != SEARCH]
             observed = done[-1] if done else observed
-        # What answers a search of OpenAI's own has definitions alone, and not why there are none.
-        reasons = (taken.searches[at] for at in searches)
-        answers += [_told(reason) for reason in reasons if not _found_names(reason)]
+        answers += _told([taken.searches[at] for at in searches])
         if answers:
             request = await self._next([*said, *answers], self._said, observed)
         else:
@@ -472,16 +470,28 @@ def _found_names(text: str) -> list[str]:
     return [tool["name"] for tool in json.loads(text).get("tools", ())]
 
 
-def _told(text: str) -> dict[str, Any]:
-    """A message of the developer's, as the Responses API has it: that a search found nothing.
+def _told(searches: Sequence[str]) -> list[dict[str, Any]]:
+    """Messages of the developer's for what answers to OpenAI's own searches have no place for.
+
+    They say why a search found nothing, or how many tools are deferred in all.
+    """
+    reasons = [_reason(text) for text in searches if not _found_names(text)]
+    if not reasons and searches:
+        count = json.loads(searches[-1]).get("deferred_tools")
+        reasons = [{"deferred_tools": count}] if count else []
+    return [{"role": "developer", "content": text_of(reason)} for reason in reasons]
+
+
+def _reason(text: str) -> dict[str, Any]:
+    """The answer of a search that found nothing, as the developer may say it.
 
     The search's own words are left out: the model may have them from a tool's result, and a
     developer's message ranks above the user's.
     """
-    answer = json.loads(text)
+    answer: dict[str, Any] = json.loads(text)
     if "message" in answer and "error" not in answer:
         answer["message"] = _NOTHING + (_LATER if answer.get("pending_servers") else "")
-    return {"role": "developer", "content": text_of(answer)}
+    return answer
 
 
 def _read(result: Any) -> Any:

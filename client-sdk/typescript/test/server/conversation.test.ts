@@ -416,7 +416,10 @@ test("what a provider did itself is not answered, and calls of own tools may hav
   const query = { query: "find a note by a word in its text" };
   const open = { type: "tool_search_call", call_id: "call_open", arguments: query };
   await conversation.take({ output: [open] });
-  assert.match(JSON.stringify(conversation.messages.at(-1)), /tool_search_output.*call_open.*find_notes/);
+  const [some, count] = conversation.messages.slice(-2);
+  assert.match(JSON.stringify(some), /tool_search_output.*call_open.*find_notes/);
+  assert.equal(count?.["role"], "developer");
+  assert.match(String(count["content"]), /^\{"deferred_tools":\d+\}$/);
   const nothing = { ...open, call_id: "call_none", arguments: { query: "+xylophone" } };
   await conversation.take({ output: [nothing, called("clock")] });
   const [none, , reason] = conversation.messages.slice(-3);
