@@ -157,7 +157,8 @@ def test_changes_of_a_server_are_followed(client: Client, tmp_path: Path) -> Non
         "Mown.",
     )
     garden = MCPToolset[None](
-        StdioTransport(sys.executable, [str(CHANGING), str(names)], keep_alive=False)
+        StdioTransport(sys.executable, [str(CHANGING), str(names)], keep_alive=False),
+        init_timeout=60,
     )
     agent = script.agent(Toolgate.from_mcp(client, {"garden": garden}))
     (watered,) = answers(agent.run_sync("water the tomatoes in the garden shed").all_messages())
