@@ -13,7 +13,7 @@ import anthropic
 import openai
 import pytest
 from conftest import StartProxy
-from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
+from llm_provider import Answer, Got, Json, Provider, Proxy, Sent, answer, events, serving
 from llm_tools import (
     CALL,
     MORE,
@@ -168,6 +168,36 @@ def test_a_call_goes_there_and_back_in_its_envelope(
     assert second["messages"][1]["content"] == called["content"]
     assert second["messages"][0] == first.json["messages"][0]
     assert second["tools"] == first.json["tools"]
+
+
+def test_a_history_that_its_host_summarized_is_decided_anew(start: StartProxy) -> None:
+    called = anthropic_answer(use(CALL, enveloped("mcp__weather__forecast", {"city": "Bern"})))
+    said = anthropic_answer({"type": "text", "text": "It stays dry."})
+    steps = [answer(step) for step in (called, said, said, said)]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider)
+        user = {"role": "user", "content": RAIN}
+        got = ask_anthropic(proxy, user)
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "dry"}
+        told = {"role": "user", "content": [result]}
+        ask_anthropic(proxy, user, {"role": "assistant", "content": got.json["content"]}, told)
+        # What was described stood in messages that are gone.
+        summary = {"role": "user", "content": f"So far: it stays dry in Bern. Again: {RAIN}"}
+        assert ask_anthropic(proxy, summary).note.startswith("envelope")
+        ended = {"role": "assistant", "content": said["content"]}
+        more = {"role": "user", "content": "And now send an e-mail to Ann that it stays dry."}
+        ask_anthropic(proxy, summary, ended, more)
+    afresh, later = (sent.json["messages"] for sent in provider.sent[2:])
+    assert json.dumps(afresh).count("mcp__weather__forecast") == 1
+    assert later[: len(afresh)] == afresh, "from there on the prefix stays"
+    added = json.dumps(later[len(afresh) :])
+    assert "mcp__mail__send" in added
+    assert "mcp__weather__forecast" not in added
+
+
+def ask_anthropic(proxy: Proxy, *messages: Json) -> Got:
+    """The answer to a request of a host with these messages."""
+    return proxy.ask("/anthropic/v1/messages", anthropic_request(*messages), {"x-api-key": "k"})
 
 
 def test_what_is_not_edited_keeps_its_bytes(start: StartProxy) -> None:
