@@ -2,9 +2,12 @@
 
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
@@ -13,11 +16,14 @@ from typing import IO, Any
 
 from toolgate_command import PATIENT_PLANE, command_environment
 from toolgate_process import free_port, remove_reserve
+from waiting import PATIENCE
 
 Json = dict[str, Any]
 
 PLAIN = Path(__file__).with_name("plain_mcp_server.py")
 REVISION = "2026-07-28"
+LATE = "the search failed: SearchTools: no answer from "
+"""What a search says whose plane did not answer in time."""
 
 
 def plain_server(name: str, **settings: str) -> str:
@@ -63,6 +69,11 @@ def free_address() -> str:
 class GatewayProcess:
     """One gateway, with a routing plane of its own or before another. Its data lie in `folder`."""
 
+    arguments: tuple[str, ...] = ()
+    """What else its command line has."""
+    variables: Mapping[str, str] = {}
+    """What else its environment has."""
+
     def __init__(
         self,
         binary: Path,
@@ -81,6 +92,7 @@ class GatewayProcess:
         if config is not None:
             self._config.write_text(config)
         self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str | None] = queue.Queue()
 
     def command(self, *more: str) -> list[str]:
         """Returns the command line that starts it."""
@@ -88,15 +100,25 @@ class GatewayProcess:
 
     def start(self, told: str = "behind discover_tools") -> "GatewayProcess":
         """Starts it and waits until all of its servers are ready, or a line says what is told."""
+        self.launch()
+        self.wait_for(told)
+        return self
+
+    def launch(self) -> None:
+        """Starts it without waiting for anything that it says."""
+        self._lines = queue.Queue()
         self._process = subprocess.Popen(
-            self.command("--listen", self.url.removeprefix("http://")),
+            self.command("--listen", self.url.removeprefix("http://"), *self.arguments),
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
-            env={**command_environment(), **PATIENT_PLANE},
+            env={**command_environment(), **PATIENT_PLANE, **self.variables},
         )
-        self.wait_for(told)
-        return self
+        assert self._process.stderr is not None
+        # Always read, so that it never waits for a reader.
+        reading = (self._process.stderr, self._lines)
+        self._reader = threading.Thread(target=_read, args=reading, daemon=True)
+        self._reader.start()
 
     def change(self, config: str, told: str) -> None:
         """Writes another file, and waits until a line says what is told."""
@@ -112,13 +134,19 @@ class GatewayProcess:
 
     def wait_for(self, text: str) -> None:
         """Waits for a line with a text on standard error; `said` has the lines so far."""
-        assert self._process is not None
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
+        # Of the whole wait: a gateway that goes on talking never leaves a single line late.
+        give_up = time.monotonic() + PATIENCE
+        while (left := give_up - time.monotonic()) > 0:
+            try:
+                line = self._lines.get(timeout=left)
+            except queue.Empty:
+                break
+            if line is None:
+                raise AssertionError(f"it ended before it said {text!r}:\n{''.join(self.said)}")
             self.said.append(line)
             if text in line:
                 return
-        raise AssertionError("the gateway ended:\n" + "".join(self.said))
+        raise AssertionError(f"it did not say {text!r}:\n{''.join(self.said)}")
 
     def __enter__(self) -> "GatewayProcess":
         """Starts it."""
@@ -140,7 +168,8 @@ class GatewayProcess:
         assert self._process is not None
         assert self._process.stderr is not None
         self._process.send_signal(signal.SIGTERM)
-        code = self._process.wait(60)
+        code = self._process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         self._process.stderr.close()
         remove_reserve(self.folder / "data")
         return code
@@ -162,7 +191,7 @@ class GatewayProcess:
             self.url + path, data=json.dumps(body).encode(), headers=sent
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return response.status, answer_of(response.read().decode())
         except urllib.error.HTTPError as error:
             return error.code, answer_of(error.read().decode())
@@ -177,7 +206,7 @@ class GatewayProcess:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, sent, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return response.status, response.read().decode(), lowered(response.headers.items())
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode(), lowered(error.headers.items())
@@ -191,16 +220,25 @@ class GatewayProcess:
 
     def call(self, tool: str, arguments: Json, path: str = "/mcp") -> Json:
         """Returns the result of a call."""
-        status, answer = self.post(
-            path, message("tools/call", {"name": tool, "arguments": arguments})
-        )
-        assert status == 200, answer
-        result: Json = answer["result"]
-        return result
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            called = message("tools/call", {"name": tool, "arguments": arguments})
+            status, answer = self.post(path, called)
+            assert status == 200, answer
+            result: Json = answer["result"]
+            # A machine with much else to do may take longer than the gateway waits for the plane.
+            if LATE not in text_of(result) or time.monotonic() > give_up:
+                return result
 
     def text(self, tool: str, arguments: Json, path: str = "/mcp") -> str:
         """Returns the texts of the result of a call."""
         return text_of(self.call(tool, arguments, path))
+
+
+def _read(said: IO[str], lines: "queue.Queue[str | None]") -> None:
+    for line in said:
+        lines.put(line)
+    lines.put(None)
 
 
 def lowered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

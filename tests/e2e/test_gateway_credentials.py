@@ -1,12 +1,9 @@
 """Credentials of the gateway towards its servers, before a real authorization server."""
 
 import json
-import queue
 import socket
 import subprocess
-import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +15,7 @@ from authorization_server import AuthorizationServer, machine_client
 from forward_proxy import ForwardProxy
 from gateway_process import GatewayProcess, Json, message, text_of
 from guarded_mcp_server import GuardedServer
-from toolgate_command import PATIENT_PLANE, command_environment
+from toolgate_command import command_environment
 from waiting import PATIENCE
 
 CLIENTS = [
@@ -43,64 +40,22 @@ def guarded(issuer: AuthorizationServer) -> Iterator[GuardedServer]:
 class Gateway(GatewayProcess):
     """A gateway whose server need not be ready at the start, with variables if there are any."""
 
-    variables: Mapping[str, str] = {}
+    arguments = ("--set", "log.level=debug")
 
-    def start(self, until: str = "needs login") -> "Gateway":
-        self.begin()
-        self.wait_for(until)
+    def start(self, told: str = "needs login") -> "Gateway":
+        self.said.clear()
+        super().start(told)
         return self
 
     def __enter__(self) -> "Gateway":
         """Ends it in the end; it was started already."""
         return self
 
-    def begin(self) -> None:
-        self.said: list[str] = []
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        self._process = subprocess.Popen(
-            self.command("--listen", self.url.removeprefix("http://"), "--set", "log.level=debug"),
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env={**command_environment(), **PATIENT_PLANE, **self.variables},
-        )
-        # Always read, so that it never waits for a reader.
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._lines.put(line)
-        self._lines.put(None)
-
-    def wait_for(self, text: str) -> None:
-        """Waits until a line that it says has the text."""
-        # Of the whole wait: a gateway that goes on talking never leaves a single line late.
-        give_up = time.monotonic() + PATIENCE
-        while (left := give_up - time.monotonic()) > 0:
-            try:
-                line = self._lines.get(timeout=left)
-            except queue.Empty:
-                break
-            if line is None:
-                raise AssertionError(f"it ended before it said {text!r}:\n{''.join(self.said)}")
-            self.said.append(line)
-            if text in line:
-                return
-        raise AssertionError(f"it did not say {text!r}:\n{''.join(self.said)}")
-
     def stop(self) -> int:
-        """Ends it as an operator does; returns its exit code."""
-        assert self._process is not None
-        self._process.terminate()
-        code = self._process.wait(60)
-        self._reader.join(60)
-        while (line := self._lines.get(timeout=60)) is not None:
+        """Ends it as an operator does; returns its exit code. `said` is all that it said."""
+        code = super().stop()
+        while (line := self._lines.get(timeout=PATIENCE)) is not None:
             self.said.append(line)
-        assert self._process.stderr is not None
-        self._process.stderr.close()
         return code
 
     def echo(self, text: str, headers: dict[str, str] | None = None) -> Json:
@@ -123,7 +78,7 @@ def config(url: str, more: str = "") -> str:
 
 def browse(url: str, redirect_uri: str) -> str:
     """Follows the pages of a login as a browser does; returns the redirect that ends them."""
-    with httpx.Client(timeout=30) as browser:
+    with httpx.Client(timeout=PATIENCE) as browser:
         for _ in range(12):
             answer = browser.get(url)
             assert answer.is_redirect, answer.text
@@ -155,7 +110,7 @@ class LogIn:
 
     def finish(self) -> str:
         """Waits for its end; returns what it said."""
-        out, said = self.process.communicate(timeout=60)
+        out, said = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, said
         return out + said
 
@@ -326,7 +281,7 @@ def test_a_flood_of_connections_keeps_no_browser_from_its_page(
     with ExitStack() as flood:
         opened = [
             flood.enter_context(
-                socket.create_connection((place.hostname, place.port or 0), timeout=60)
+                socket.create_connection((place.hostname, place.port or 0), timeout=PATIENCE)
             )
             for _ in range(40)
         ]
