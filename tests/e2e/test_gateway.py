@@ -29,7 +29,7 @@ from gateway_process import (
 from plain_mcp_server import TOOLS, URI, lines
 from toolgate_command import command_environment, run
 from toolgate_process import ToolgateProcess
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 SERVERS = ["notes", "other"]
 EXACT = "exact_mcp_server.py"
@@ -227,11 +227,14 @@ def test_a_killed_server_comes_back_and_costs_others_nothing(gateway: GatewayPro
     before = int(gateway.text("call_read_tool", tell))
     kill(before)
     assert gateway.text("call_read_tool", {"name": "notes__process_id"}).isdigit()
-    for _ in range(100):
+    told = ""
+
+    def is_back() -> bool:
+        nonlocal told
         told = gateway.text("call_read_tool", tell)
-        if told.isdigit() and int(told) != before:
-            return
-    pytest.fail(told)
+        return told.isdigit() and int(told) != before
+
+    wait_until(is_back, lambda: told)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +333,7 @@ def test_calls_without_a_result_count_as_failed(binary: Path, tmp_path: Path) ->
 
 def metrics(gateway: GatewayProcess) -> dict[str, float]:
     """Returns the samples of `/metrics` by name, summed over labels. Scrapers ask by address."""
-    with urllib.request.urlopen(gateway.url + "/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(gateway.url + "/metrics", timeout=PATIENCE) as answer:
         text = answer.read().decode()
     samples: dict[str, float] = {}
     for name, value in re.findall(r"^(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE):
@@ -351,7 +354,7 @@ def test_metrics_are_for_scrapers_and_not_for_pages(
     gateway: GatewayProcess, headers: dict[str, str], status: int
 ) -> None:
     host = gateway.url.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=PATIENCE)
     connection.request("GET", "/metrics", headers=headers)
     answer = connection.getresponse()
     answer.read()
@@ -381,10 +384,10 @@ def test_one_connection_too_many_is_closed_and_the_others_go_on(
     config = "[gateway]\nmax_connections = 2\n" + plain_server("notes")
     with GatewayProcess(binary, tmp_path, config) as gateway:
         place = urlsplit(gateway.url)
-        first = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
-        second = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+        first = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE)
+        second = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE)
         assert (status_of(first), status_of(second)) == (200, 200)
-        with socket.create_connection((place.hostname, place.port), timeout=60) as third:
+        with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as third:
             assert third.recv(1) == b"", "closed at once, so that its host notices"
         assert status_of(first) == 200
         second.close()
@@ -397,10 +400,10 @@ def test_a_flood_of_connections_ends_no_host_that_works(binary: Path, tmp_path: 
     config = f"[gateway]\nmax_connections = {most}\n" + plain_server("notes")
     with GatewayProcess(binary, tmp_path, config) as gateway, ExitStack() as flood:
         place = (urlsplit(gateway.url).hostname or "", urlsplit(gateway.url).port or 0)
-        host = http.client.HTTPConnection(*place, timeout=60)
+        host = http.client.HTTPConnection(*place, timeout=PATIENCE)
         assert status_of(host) == 200
         opened = [
-            flood.enter_context(socket.create_connection(place, timeout=60))
+            flood.enter_context(socket.create_connection(place, timeout=PATIENCE))
             for _ in range(4 * most)
         ]
         # Those that hold no place are closed at once.
@@ -461,7 +464,7 @@ def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -
             if "id" in sent:
                 answers.append(json.loads(answer_to(sent["id"], process.stdout)))
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert answers[0]["result"]["protocolVersion"] == "2025-06-18"
     assert "notes" in answers[0]["result"]["instructions"]
     assert [tool["name"] for tool in answers[1]["result"]["tools"]] == OWN_TOOLS

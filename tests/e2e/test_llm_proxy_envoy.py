@@ -320,12 +320,20 @@ def test_chats_beyond_the_most_go_on_as_they_came(
             hold.set()
             assert first.getresponse().read() == b"data: 1\n\ndata: 2\n\n"
             first.close()
-        page = proxy.ask("/metrics", method="GET").body.decode()
+
+        def counted() -> list[str]:
+            page = proxy.ask("/metrics", method="GET").body.decode()
+            counts = ("toolgate_llm_refused_total{", "toolgate_llm_requests_total{")
+            return [line for line in page.splitlines() if line.startswith(counts)]
+
+        # A request is counted when its stream of Envoy has ended.
+        wait_until(lambda: any('reason="busy"' in line for line in counted()))
+        lines = counted()
     assert (got.status, got.json, got.note) == (200, DONE, "pass; reason=busy")
-    assert 'toolgate_llm_refused_total{reason="requests"} 1\n' in page
-    [counted] = [line for line in page.splitlines() if 'reason="busy"' in line]
-    assert counted.startswith("toolgate_llm_requests_total{")
-    assert counted.endswith(" 1")
+    assert 'toolgate_llm_refused_total{reason="requests"} 1' in lines
+    [busy] = [line for line in lines if 'reason="busy"' in line]
+    assert busy.startswith("toolgate_llm_requests_total{")
+    assert busy.endswith(" 1")
     assert provider.sent[1].body == request
 
 

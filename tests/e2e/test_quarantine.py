@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -127,10 +126,7 @@ def test_rules_are_read_again_on_sighup(
 
     def told(line: str) -> None:
         server.process.send_signal(signal.SIGHUP)
-        ends = time.monotonic() + 30
-        while line not in server.log_text():
-            assert time.monotonic() < ends, server.log_text()
-            time.sleep(0.05)
+        server.await_log(line)
 
     with server.client("acme") as client:
         assert kind("a") is OutcomeKind.ACCEPTED

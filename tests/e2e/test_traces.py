@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -180,7 +181,7 @@ def test_calls_without_grpc_bring_their_trace_too(
         data=json.dumps({"intents": [{"text": "hello"}]}).encode(),
         headers={"Content-Type": "application/json", "traceparent": caller.traceparent},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         assert answer.status == 200
     assert whole(collector, caller)[ROUTE].parent == caller.id
 
@@ -248,7 +249,7 @@ def test_what_makes_no_sense_as_a_parent_begins_a_trace(
     with grpc.insecure_channel(traced.target) as channel:
         request = router_pb2.RouteRequest(intents=[router_pb2.Intent(text="x")])
         odd = (("traceparent", "00-nonsense"), ("tracestate", "a=" + "b" * 600))
-        router_pb2_grpc.RouterServiceStub(channel).Route(request, timeout=30, metadata=odd)
+        router_pb2_grpc.RouterServiceStub(channel).Route(request, timeout=PATIENCE, metadata=odd)
     collector.wait(lambda spans: any(s.name == ROUTE and not s.parent for s in spans[before:]))
 
 
@@ -286,11 +287,12 @@ def test_log_lines_and_exemplars_name_the_trace(
     sampled, unsampled = a_caller(), a_caller(sampled=False)
     route(server, sampled, "hello")
     route(server, unsampled, "hello")
-    metrics = server.get("/metrics")[1]
     for family in ("rpc_server_call_duration", "toolgate_route_stage_duration"):
         pattern = rf'^{family}_seconds_bucket\{{.*# \{{trace_id="{sampled.trace}"\}}'
-        assert re.search(pattern, metrics, re.MULTILINE), family
-    assert unsampled.trace not in metrics
+        shown = partial(_is_in_metrics, server, re.compile(pattern, re.MULTILINE))
+        # A call is measured after its answer.
+        wait_until(shown, family)
+    assert unsampled.trace not in server.get("/metrics")[1]
     log = server.await_log('"message":"route"', times=2)
     lines = [json.loads(line) for line in log.splitlines()]
     decisions = [line for line in lines if line["message"] == "route"]
@@ -298,6 +300,10 @@ def test_log_lines_and_exemplars_name_the_trace(
     assert [line.get("trace_id") for line in decisions] == [sampled.trace, None]
     assert decisions[0]["span_id"] == call.id
     assert decisions[0]["span"] == {"name": "call", "rpc": "RouterService/Route"}
+
+
+def _is_in_metrics(server: ToolgateProcess, pattern: re.Pattern[str]) -> bool:
+    return pattern.search(server.get("/metrics")[1]) is not None
 
 
 def test_the_last_spans_are_sent_before_the_end(

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from catalogs import NOTES, WEATHER, invalid, refused
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from toolgate import Call, Client, DeferralVerdict, RefusalCode, SearchOutcomes
 from toolgate._gen.v1 import (
@@ -28,6 +29,14 @@ from toolgate._gen.v1 import (
 
 def midnight() -> datetime:
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@pytest.fixture
+def amid_a_day() -> None:
+    """Lets the last minutes of a day pass, so that the test does not run into the next one."""
+    left = midnight() + timedelta(days=1) - datetime.now(UTC)
+    if left < timedelta(minutes=2):
+        time.sleep(left.total_seconds())
 
 
 def test_turns_and_verdicts_are_counted(notes: Client) -> None:
@@ -96,9 +105,9 @@ def test_bad_spans_are_refused_in_words(notes: Client, server: ToolgateProcess) 
             request = usage_pb2.GetUsageRequest()
             request.end_time.seconds, request.end_time.nanos = seconds, nanos
             with invalid(field="end_time"):
-                stub.GetUsage(request, timeout=10)
+                stub.GetUsage(request, timeout=PATIENCE)
         with invalid(field="granularity"):
-            stub.GetUsage(usage_pb2.GetUsageRequest(granularity=7), timeout=10)  # type: ignore[arg-type]
+            stub.GetUsage(usage_pb2.GetUsageRequest(granularity=7), timeout=PATIENCE)  # type: ignore[arg-type]
 
 
 def test_a_tenant_without_a_catalog_is_said(client: Client) -> None:
@@ -233,7 +242,7 @@ def test_what_became_of_refused_calls_is_counted_once(
             state = state_pb2.AgentState(messages_json=json.dumps(messages))
             intents = [router_pb2.Intent(text="write down a note")]
             request = router_pb2.RouteRequest(tenant=tenant, intents=intents, state=state)
-            router.Route(request, timeout=10)
+            router.Route(request, timeout=PATIENCE)
 
         for turn in turns:
             for steps in range(len(turn) + 1):
@@ -241,7 +250,7 @@ def test_what_became_of_refused_calls_is_counted_once(
             history += [*turn, *says("user", "and another one")]
         route(history)
         request = usage_pb2.GetUsageRequest(tenant=tenant)
-        outcomes = usage.GetUsage(request, timeout=10).refusal_outcomes
+        outcomes = usage.GetUsage(request, timeout=PATIENCE).refusal_outcomes
     counted = (outcomes.mended_calls, outcomes.asked_calls, outcomes.given_up_calls)
     assert counted == (1, 1, 1)
     said = say(binary, server, tenant)
@@ -257,7 +266,7 @@ def test_c7_searches_that_led_to_a_call_are_counted_by_tenant(
     with grpc.insecure_channel(server.target) as channel:
         router = router_pb2_grpc.RouterServiceStub(channel)
         search = router_pb2.SearchToolsRequest(tenant=tenant, query="select:create_note")
-        found = router.SearchTools(search, timeout=10)
+        found = router.SearchTools(search, timeout=PATIENCE)
         call = router_pb2.RequestedCall(
             tool="mcp__notes__create_note",
             arguments_json='{"title": "x"}',
@@ -265,7 +274,7 @@ def test_c7_searches_that_led_to_a_call_are_counted_by_tenant(
         )
         tags = router_pb2.EVIDENCE_TAGS
         request = router_pb2.GateRequest(tenant=tenant, calls=[call], evidence=tags)
-        assert router.Gate(request, timeout=10).verdicts[0].allowed
+        assert router.Gate(request, timeout=PATIENCE).verdicts[0].allowed
     notes.search_tools("select:nothing_of_this_name")
     first = notes.search_tools("select:create_note")
     both = notes.search_tools("select:get_forecast", handle=first.handle)
@@ -291,7 +300,12 @@ def say(binary: Path, server: ToolgateProcess, tenant: str, *flags: str) -> str:
     command = [str(binary), "usage", "--endpoint", f"http://{server.target}", "--tenant", tenant]
     environment = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run(
-        [*command, *flags], env=environment, capture_output=True, text=True, timeout=30, check=False
+        [*command, *flags],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -307,6 +321,7 @@ def test_a19_the_tax_is_turns_times_what_tools_cost_a_turn(
     assert f"tools tax (turns x tokens a turn): {tax}" in say(binary, server, tenant)
 
 
+@pytest.mark.usefixtures("amid_a_day")
 def test_the_command_says_what_was_saved(
     binary: Path, server: ToolgateProcess, notes: Client, tenant: str
 ) -> None:
@@ -333,6 +348,7 @@ def test_the_command_is_honest_when_it_did_not_pay(
     assert "Send every schema" in said
 
 
+@pytest.mark.usefixtures("amid_a_day")
 def test_the_command_gives_json_and_takes_spans(
     binary: Path, server: ToolgateProcess, notes: Client, tenant: str
 ) -> None:
@@ -356,6 +372,6 @@ def test_the_command_gives_json_and_takes_spans(
 )
 def test_flags_that_make_no_sense(binary: Path, server: ToolgateProcess, flags: list[str]) -> None:
     command = [str(binary), "usage", "--endpoint", f"http://{server.target}", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert flags[1] in done.stderr

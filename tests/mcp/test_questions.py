@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -304,10 +305,8 @@ def test_a_question_ends_when_its_host_leaves(older_http: Gateway) -> None:
     assert question["method"] == "elicitation/create"
     assert open_questions(older_http) == 1
     host.leave()
-    for _ in range(1_000):
-        if open_questions(older_http) == 0:
-            return
-    pytest.fail("the server still waits for a host that is gone")
+    is_over = partial(open_questions, older_http)
+    wait_until(lambda: is_over() == 0, "the server still waits for a host that is gone")
 
 
 @pytest.mark.parametrize("place", ["older", "older_http"])
@@ -355,10 +354,7 @@ def followed(gateway: Gateway) -> list[str]:
 
 
 def until_followed(gateway: Gateway, expected: list[str]) -> None:
-    for _ in range(1_000):
-        if followed(gateway) == expected:
-            return
-    assert followed(gateway) == expected
+    wait_until(lambda: followed(gateway) == expected, lambda: str(followed(gateway)))
 
 
 WATCHED = "test://watched-resource"
