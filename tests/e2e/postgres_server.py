@@ -10,8 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from waiting import PATIENCE
+
 _MISSING = "PostgreSQL is needed: tests/ci/postgres.sh installs it"
-_SECONDS = 30
 
 
 class PostgresServer:
@@ -43,7 +44,7 @@ class PostgresServer:
                 **self._as_user(),
             )
         self._process = process
-        give_up = time.monotonic() + _SECONDS
+        give_up = time.monotonic() + PATIENCE
         ready = [str(self._programs / "pg_isready"), "-q", "-h", str(self.folder)]
         while subprocess.run(ready, check=False).returncode != 0:
             if process.poll() is not None or time.monotonic() > give_up:
@@ -55,7 +56,7 @@ class PostgresServer:
         """Ends it at once, as a crash would."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(3)  # SIGQUIT
-            self._process.wait(timeout=_SECONDS)
+            self._process.wait(timeout=PATIENCE)
 
     def remove(self) -> None:
         self.stop()

@@ -10,6 +10,7 @@ import toolgate_command
 from catalogs import WEATHER
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import ToolgateError
 
@@ -26,7 +27,7 @@ def stopped(start_server: StartServer) -> ToolgateProcess:
 
 def refusal(server: ToolgateProcess) -> str:
     """Returns the log of a server that does not start."""
-    assert server.launch().wait(timeout=60) == 1
+    assert server.launch().wait(timeout=PATIENCE) == 1
     return server.log_text()
 
 

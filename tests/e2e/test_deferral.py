@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from catalogs import NOTES, WEATHER, invalid, too_many, tool
 from conftest import StartServer
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from toolgate import (
     Client,
@@ -159,7 +159,7 @@ def test_b13_announced_servers_are_named_until_they_are_there(
         client.announce_server("vault", required_scopes=["admin"])
         endpoint = f"http://{process.target}"
         line = [str(binary), "register", "--pending", "slack", "--endpoint", endpoint]
-        announced = subprocess.run(line, capture_output=True, text=True, timeout=30)
+        announced = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE)
         assert (announced.returncode, announced.stdout) == (0, "slack: pending\n"), announced
         assert client.route("send a message").pending_servers == ("slack",)
         assert client.route("x", state={"scopes": ["admin"]}).pending_servers == ("slack", "vault")

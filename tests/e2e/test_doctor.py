@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from waiting import PATIENCE
 
 SECURITY = ("certificate", "callers", "safety rules")
 
@@ -17,7 +18,11 @@ def doctor(binary: Path, folder: Path, settings: Mapping[str, str]) -> dict[str,
     named = {f"TOOLGATE_{key.replace('.', '_').upper()}": value for key, value in settings.items()}
     environment = {"HOME": str(folder), "TOOLGATE_STORE_PATH": str(folder / "data"), **named}
     done = subprocess.run(
-        [binary, "doctor", "--json"], env=environment, capture_output=True, text=True, timeout=60
+        [binary, "doctor", "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     checks = json.loads(done.stdout)["checks"]
     return {check["name"]: check for check in checks if check["name"] in SECURITY}

@@ -20,6 +20,7 @@ from credentials import Keys
 from gateway_process import GatewayProcess, Json, answer_of, message, plain_server, text_of
 from toolgate_command import run
 from toolgate_process import free_port
+from waiting import PATIENCE
 
 from toolgate import Client, ToolgateError
 
@@ -142,7 +143,7 @@ def ask(
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(gateway.url + path, data=data, headers=sent)
     try:
-        response = urllib.request.urlopen(request, timeout=60)
+        response = urllib.request.urlopen(request, timeout=PATIENCE)
     except urllib.error.HTTPError as error:
         response = error
     with response:
@@ -448,7 +449,7 @@ def test_the_planes_own_port_is_no_way_past_the_gateway(gateway: GatewayProcess)
     assert (gateway.folder / "data" / "gateway.key").stat().st_mode & 0o777 == 0o600
     codes = []
     for port in listening(gateway.process_id):
-        with Client(f"127.0.0.1:{port}", tenant="acme", timeout=30) as client:
+        with Client(f"127.0.0.1:{port}", tenant="acme", timeout=PATIENCE) as client:
             with pytest.raises(ToolgateError) as refused:
                 list(client.list_tools())
             codes.append(refused.value.code)

@@ -14,6 +14,7 @@ from gateway_process import REVISION, GatewayProcess, Json, answer_to, message, 
 from mcp import ClientSession
 from mcp.client.streamable_http import streamablehttp_client
 from toolgate_command import command_environment
+from waiting import PATIENCE
 
 EXACT = Path(__file__).with_name("exact_mcp_server.py")
 ENTRY = f"[server.exact]\ncommand = {json.dumps([sys.executable, str(EXACT)])}\n"
@@ -88,7 +89,7 @@ def test_a_host_on_standard_streams_gets_the_same_bytes(binary: Path, tmp_path: 
             if '"isError":true' not in answer:
                 break
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert answer.endswith(f'"result":{ODD}}}\n')
 
 

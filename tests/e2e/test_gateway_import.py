@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from gateway_process import PLAIN, GatewayProcess, starts
 from toolgate_command import command_environment
+from waiting import PATIENCE
 
 GIT = {"command": "uvx", "args": ["mcp-server-git"], "env": {"GIT_TOKEN": "hush", "REGION": "eu"}}
 
@@ -40,7 +41,7 @@ def imported(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE
 
 BINARY = os.environ.get("TOOLGATE_BIN", "target/debug/toolgate")
 
@@ -35,7 +36,7 @@ def install(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

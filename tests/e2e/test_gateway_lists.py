@@ -10,7 +10,7 @@ import pytest
 from gateway_process import GatewayProcess, Json, answer_of, message, plain_server
 from plain_mcp_server import TOOLS
 from toolgate_process import ToolgateProcess
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
 HIDDEN = "{name: no-writing, match: {tools: [keep_note]}, denied: true}"
@@ -163,5 +163,5 @@ def test_lists_amid_a_reload_are_whole(binary: Path, tmp_path: Path) -> None:
         expected = sorted({*of_notes, *of_other} - {"other__keep_note"})
         wait_until(lambda: sorted(names(gateway.tools("/mcp/all"))) == expected)
         stop.set()
-        assert all(done.result(60) > 0 for done in listing)
+        assert all(done.result(PATIENCE) > 0 for done in listing)
     assert len(expected) in seen

@@ -17,6 +17,7 @@ from credentials import Keys
 from gateway_process import Json, message, text_of
 from guarded_mcp_server import GuardedServer
 from test_gateway_credentials import Gateway, LogIn
+from waiting import PATIENCE
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCOUNTS = {
@@ -89,7 +90,7 @@ class Browser:
     """A person's browser: keeps cookies, follows redirects and refreshes, runs nothing."""
 
     def __init__(self, gateway: str, account: str) -> None:
-        self._client = httpx.Client(timeout=30)
+        self._client = httpx.Client(timeout=PATIENCE)
         self._gateway = gateway
         self._account = account
         # The link that it came by last.

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 from gateway_process import GatewayProcess, plain_server, starts, text_of
+from waiting import PATIENCE
 
 PLAIN = Path(__file__).with_name("plain_mcp_server.py")
 
@@ -45,7 +46,7 @@ def test_tools_are_found_and_called_before_their_server_is_there(
         )
         calling.start()
         gate.touch()
-        calling.join(60)
+        calling.join(PATIENCE)
     finally:
         gateway.stop()
     assert results == ["kept"]

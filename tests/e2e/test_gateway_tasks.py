@@ -7,7 +7,7 @@ from pathlib import Path
 
 from begun_mcp_server import DUG
 from gateway_process import REVISION, GatewayProcess, Json, message, messages
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 BEGUN = Path(__file__).with_name("begun_mcp_server.py")
 TASKS: Json = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -22,7 +22,7 @@ def test_a_task_whose_host_leaves_before_it_knows_its_id_is_cancelled(
     with GatewayProcess(binary, tmp_path, config) as gateway:
         body = message("tools/call", {"name": "dig", "arguments": {}})
         body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = TASKS
-        host = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=60)
+        host = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=PATIENCE)
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",

@@ -15,7 +15,7 @@ from credentials import Certificates, client_certificate
 from gateway_process import GatewayProcess, Json, answer_of, message, plain_server
 from plain_mcp_server import TOOLS
 from toolgate_command import run
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 ANN = "spiffe://example.org/tenant/acme/ann"
 MTLS = """
@@ -56,7 +56,7 @@ class Host:
         """The status of an answer."""
         try:
             with urllib.request.urlopen(
-                self._url + path, timeout=60, context=self.context
+                self._url + path, timeout=PATIENCE, context=self.context
             ) as response:
                 return int(response.status)
         except urllib.error.HTTPError as error:
@@ -72,7 +72,7 @@ class Host:
             "Mcp-Method": method,
             **({"Mcp-Name": params["name"]} if "name" in params else {}),
         }
-        with httpx.Client(verify=self.context, timeout=60) as client:
+        with httpx.Client(verify=self.context, timeout=PATIENCE) as client:
             answer = client.post(self._url + path, json=body, headers=headers)
         return answer.status_code, answer_of(answer.text)
 
@@ -143,7 +143,7 @@ def test_hosts_without_a_good_certificate_are_refused(
         foreign.ask("tools/list", listing, "/mcp")
     # An alert of TLS is no answer of HTTP.
     with pytest.raises((OSError, http.client.HTTPException)):
-        urllib.request.urlopen(gateway.url + "/livez", timeout=60)
+        urllib.request.urlopen(gateway.url + "/livez", timeout=PATIENCE)
 
 
 def test_new_certificates_are_taken_while_it_runs(
@@ -153,7 +153,7 @@ def test_new_certificates_are_taken_while_it_runs(
     place = gateway.url.removeprefix("http://").split(":")
 
     def shown() -> str:
-        return ssl.get_server_certificate((place[0], int(place[1])), timeout=60)
+        return ssl.get_server_certificate((place[0], int(place[1])), timeout=PATIENCE)
 
     first = shown()
     certificates.write_server("127.0.0.1", "gateway.example")

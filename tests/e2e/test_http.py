@@ -14,6 +14,7 @@ import pytest
 from catalogs import NOTES
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import Client
 from toolgate._gen.v1 import catalog_pb2, router_pb2
@@ -48,7 +49,7 @@ def post(
     headers: dict[str, str] | None = None,
     method: str = "POST",
 ) -> Answer:
-    connection = http.client.HTTPConnection(server.target, timeout=20)
+    connection = http.client.HTTPConnection(server.target, timeout=PATIENCE)
     try:
         sent = json.dumps(body) if isinstance(body, dict) else body
         sent = sent.encode() if isinstance(sent, str) else sent
@@ -60,7 +61,7 @@ def post(
 
 def connect(server: ToolgateProcess) -> socket.socket:
     host, port = server.target.split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
 
 
 def framed(message: bytes) -> bytes:
@@ -130,7 +131,7 @@ def test_a_watch_over_grpc_web_tells_what_was_missed(
 ) -> None:
     assert notes
     request = catalog_pb2.WatchCatalogRequest(tenant=tenant, since_revision=1)
-    connection = http.client.HTTPConnection(server.target, timeout=20)
+    connection = http.client.HTTPConnection(server.target, timeout=PATIENCE)
     connection.request(
         "POST",
         WATCH,

@@ -41,7 +41,7 @@ from test_integrations_types import (
     with_pydantic_ai,
 )
 from toolgate_process import ToolgateProcess
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from toolgate import SEARCH_TOOL, Client, DeferralReason
 
@@ -182,7 +182,7 @@ def test_b19_the_kill_switch_leaves_what_an_agents_own_code_defers_and_names(
             model_name=MODELS["anthropic"],
             api_key=SecretStr("none"),
             base_url=provider.url,
-            timeout=30,
+            timeout=PATIENCE,
             stop=None,
             betas=[named],
         )

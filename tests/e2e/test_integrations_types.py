@@ -43,6 +43,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
+from waiting import PATIENCE
 
 from toolgate import SEARCH_TOOL, Client, Conversation, ModelRequest
 from toolgate import openai_agents as agents_sdk
@@ -191,7 +192,7 @@ def langchain_model(api: str, url: str) -> BaseChatModel:
     key = SecretStr("none")
     if api == "anthropic":
         return ChatAnthropic(
-            model_name=MODELS[api], api_key=key, base_url=url, timeout=30, stop=None
+            model_name=MODELS[api], api_key=key, base_url=url, timeout=PATIENCE, stop=None
         )
     return ChatOpenAI(
         model=MODELS[api],

@@ -26,6 +26,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, Field
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import (
     SEARCH_TOOL,
@@ -552,7 +553,7 @@ def test_async_agents_with_either_client(
 
     async def both() -> None:
         assert len(refusals(await run(client))) == 1
-        async with AsyncClient(server.target, tenant=tenant, timeout=30) as connection:
+        async with AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as connection:
             assert len(refusals(await run(connection))) == 1
 
     asyncio.run(both())
@@ -746,7 +747,7 @@ def test_an_async_client_searches_too(
     )
 
     async def run() -> None:
-        async with AsyncClient(server.target, tenant=tenant, timeout=30) as connection:
+        async with AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as connection:
             middleware = ToolgateMiddleware(connection, tools, top_k=1, strategy="cut")
             await create_agent(model, middleware=[middleware]).ainvoke(asked("search my notes"))
 

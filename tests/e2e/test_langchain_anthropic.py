@@ -15,6 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from pydantic import SecretStr
+from waiting import PATIENCE
 
 from toolgate import SEARCH_TOOL, Client
 from toolgate.langchain import (
@@ -56,7 +57,9 @@ def clock() -> str:
 
 def model_at(api: AnthropicApi, name: str = "claude-opus-5-5") -> ChatAnthropic:
     key = SecretStr("none")
-    return ChatAnthropic(model_name=name, api_key=key, base_url=api.url, timeout=30, stop=None)
+    return ChatAnthropic(
+        model_name=name, api_key=key, base_url=api.url, timeout=PATIENCE, stop=None
+    )
 
 
 def model_behind(
@@ -68,7 +71,7 @@ def model_behind(
         api_key=SecretStr("none"),
         base_url=base_url,
         anthropic_proxy=api.url,
-        timeout=30,
+        timeout=PATIENCE,
         stop=None,
     )
 

@@ -25,6 +25,7 @@ from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import SEARCH_TOOL, AsyncClient, Client, ToolgateError
 from toolgate.langchain import ToolgateMiddleware
@@ -80,7 +81,7 @@ def test_an_asynchronous_client_registers_too(server: ToolgateProcess, tenant: s
     model = ScriptedModel(script=[calls((NOW, {"timezone": "Europe/Oslo"})), says("Noon.")])
 
     async def run() -> list[AnyMessage]:
-        async with AsyncClient(server.target, tenant=tenant, timeout=30) as own:
+        async with AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as own:
             toolgate = await ToolgateMiddleware.from_mcp(own, servers(time=TIME))
             agent = create_agent(model, middleware=[toolgate])
             result = await agent.ainvoke(asked("the current time in Oslo?"))

@@ -20,6 +20,7 @@ from langgraph.prebuilt import tools_condition
 from mcp_sessions import sessions
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import SEARCH_TOOL, AsyncClient, Client
 from toolgate.langchain import (
@@ -155,7 +156,7 @@ def test_a_refusal_alone_goes_back_to_the_model_and_a_search_shows_what_it_found
     )
 
     async def run() -> Any:
-        async with AsyncClient(server.target, tenant=tenant, timeout=30) as own:
+        async with AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as own:
             graph = graph_of(await over_servers(own, strategy="cut"), model)
             steps = graph.astream(asked("what is the current time in Tokyo?"))
             return [name async for step in steps for name in step]
@@ -263,7 +264,7 @@ def played(server: ToolgateProcess) -> dict[str, Played]:
     async def run() -> dict[str, Played]:
         async with (
             sessions(SERVERS) as connected,
-            AsyncClient(server.target, tenant="langgraph-defaults", timeout=60) as client,
+            AsyncClient(server.target, tenant="langgraph-defaults", timeout=PATIENCE) as client,
         ):
             toolgate = await ToolgateMiddleware.from_mcp(client, connected)
             played = {}

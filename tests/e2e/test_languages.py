@@ -11,6 +11,7 @@ from conftest import StartServer
 from intents import ENGLISH, LANGUAGES, MULTILINGUAL, OWN_LANGUAGE, LabelledIntent, read
 from toolgate_command import run
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import Client, DegradedReason
 
@@ -99,7 +100,7 @@ def test_a_model_that_is_not_there_is_told_with_its_command(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     process = ToolgateProcess(binary, tmp_path, MULTILINGUAL_MODEL)
-    assert process.launch().wait(timeout=30) != 0
+    assert process.launch().wait(timeout=PATIENCE) != 0
     assert "`toolgate model fetch --model multilingual-e5-small`" in process.log_text()
 
 

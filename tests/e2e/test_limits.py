@@ -8,6 +8,7 @@ import grpc
 import pytest
 from catalogs import body, tool
 from conftest import StartServer
+from waiting import PATIENCE
 
 from toolgate._gen.v1 import (
     catalog_pb2,
@@ -52,7 +53,7 @@ class Peer:
 
     def answer(self, rpc: Callable[..., Any], request: Any) -> Any:
         """An answer that must come, and fit."""
-        answer = rpc(request, timeout=60)
+        answer = rpc(request, timeout=PATIENCE)
         assert answer.ByteSize() <= LIMIT, type(answer)
         return answer
 

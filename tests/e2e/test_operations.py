@@ -248,7 +248,7 @@ def test_drain_finishes_calls_in_flight_and_exits(binary: Path, tmp_path: Path) 
                 late.route("hello")
             assert registration.result(timeout=PATIENCE).server.tool_count == 100
         # It does not wait for the idle client until the drain's end.
-        assert process.process.wait(timeout=60) == 0
+        assert process.process.wait(timeout=PATIENCE) == 0
     again = ToolgateProcess(binary, tmp_path).start()
     with again.client() as client:
         assert client.get_server("many").tool_count == 100
@@ -262,7 +262,7 @@ def test_an_idle_server_stops_at_once_though_clients_stay(binary: Path, tmp_path
         client.register_server("notes", NOTES)
         assert silent.fileno() >= 0
         process.terminate()
-        assert process.process.wait(timeout=60) == 0
+        assert process.process.wait(timeout=PATIENCE) == 0
 
 
 def test_what_was_acknowledged_survives_a_kill(binary: Path, tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_what_was_acknowledged_survives_a_kill(binary: Path, tmp_path: Path) -> 
         time.sleep(0.01)
     process.kill()
     stop.set()
-    writer.join(timeout=30)
+    writer.join(timeout=PATIENCE)
     process.start()
     with process.client() as client:
         stored = {s.name: s.tool_count for s in client.list_servers()}
@@ -302,7 +302,7 @@ def test_one_server_per_data_directory(binary: Path, tmp_path: Path) -> None:
     second = ToolgateProcess(binary, tmp_path / "second", {"store.path": str(tmp_path / "data")})
     process = second.launch()
     try:
-        assert process.wait(timeout=60) not in (0, None)
+        assert process.wait(timeout=PATIENCE) not in (0, None)
         assert str(tmp_path / "data") in second.log_text()
     finally:
         assert first.stop() == 0
@@ -314,7 +314,7 @@ def test_a_taken_port_is_said(binary: Path, tmp_path: Path) -> None:
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         process = ToolgateProcess(binary, tmp_path, {"server.listen": address})
-        assert process.launch().wait(timeout=60) != 0
+        assert process.launch().wait(timeout=PATIENCE) != 0
     assert address in process.log_text()
     assert "panicked" not in process.log_text()
 
@@ -322,7 +322,7 @@ def test_a_taken_port_is_said(binary: Path, tmp_path: Path) -> None:
 def test_every_mistake_of_a_configuration_is_said_at_once(binary: Path, tmp_path: Path) -> None:
     settings = {"server.listen": "nowhere", "handle.ttl": "soon", "router.top_k": "0"}
     process = ToolgateProcess(binary, tmp_path, settings)
-    assert process.launch().wait(timeout=30) != 0
+    assert process.launch().wait(timeout=PATIENCE) != 0
     log = process.log_text()
     for key in settings:
         assert key in log or f"TOOLGATE_{key.replace('.', '_').upper()}" in log
@@ -331,7 +331,7 @@ def test_every_mistake_of_a_configuration_is_said_at_once(binary: Path, tmp_path
 def test_a_missing_model_says_how_to_get_it(binary: Path, tmp_path: Path) -> None:
     # The variable of `encoder.model_dir` is TOOLGATE_MODEL_DIR.
     process = ToolgateProcess(binary, tmp_path, {"model.dir": str(tmp_path / "none")})
-    assert process.launch().wait(timeout=30) != 0
+    assert process.launch().wait(timeout=PATIENCE) != 0
     assert "toolgate model fetch" in process.log_text()
 
 

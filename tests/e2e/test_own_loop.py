@@ -12,6 +12,7 @@ from anthropic.types import Message
 from catalogs import NOTES, SHIPPED, WEATHER
 from mcp_sessions import sessions
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import SEARCH_TOOL, AsyncClient, Client, Conversation, ModelRequest, ToolgateError
 
@@ -220,7 +221,7 @@ def test_changed_tools_are_followed_and_lost_ones_registered_again(
     async def run() -> tuple[Conversation, Loop]:
         async with (
             sessions(GARDEN) as connected,
-            AsyncClient(server.target, tenant=tenant, timeout=30) as own,
+            AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as own,
         ):
             conversation = await Conversation.from_mcp(own, "openai_chat", connected)
             loop = Loop(conversation, "openai_chat", (build, {}), (water, {}), "Done.", "Again.")
@@ -404,7 +405,7 @@ def test_a_cancelled_task_leaves_the_conversation_as_it_was(
                 await task
             asked.clear()
 
-        async with AsyncClient(server.target, tenant=tenant, timeout=30) as own:
+        async with AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as own:
             pinned = ["notes/find_notes", "notes/create_note"]
             conversation = await Conversation.from_tools(
                 own, "openai_chat", {"notes": NOTES}, run_tool, pinned_tools=pinned

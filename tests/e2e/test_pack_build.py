@@ -10,7 +10,7 @@ from catalogs import NOTES, SHIPPED, tool
 from chat_model import KEY, chat_model
 from conftest import StartServer
 from toolgate_command import run, write_tools
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from toolgate import Client
 
@@ -69,7 +69,7 @@ def test_a_run_that_was_cut_off_goes_on(binary: Path, tmp_path: Path) -> None:
         )
         wait_until(lambda: out.exists() and "fetch_mail" in out.read_text())
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=PATIENCE) == 130
     before = out.read_text()
     with chat_model(ANSWERS) as model:
         arguments: Arguments = ("pack", "build", path, "--output", out, *endpoint(model.url))

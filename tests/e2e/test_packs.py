@@ -11,6 +11,7 @@ from catalogs import NOTES, SHIPPED
 from conftest import StartServer
 from toolgate_command import run
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import Client
 
@@ -70,7 +71,7 @@ def test_a_broken_pack_keeps_the_server_from_starting(binary: Path, tmp_path: Pa
     (tmp_path / "bad.yaml").write_text("servers: [notes]\ntools:\n  a: {loud: [x]}\n")
     settings = {"packs.enabled": "true", "packs.directory": str(tmp_path)}
     server = ToolgateProcess(binary, tmp_path / "server", settings)
-    assert server.launch().wait(timeout=60) != 0
+    assert server.launch().wait(timeout=PATIENCE) != 0
     assert 'bad.yaml: a: "loud" is no voice' in server.log_text()
 
 

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from catalogs import NOTES, WEATHER, invalid, refused, tool
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import AsyncClient, Call, Client, RefusalCode, RuleCoverage, cel
 
@@ -198,7 +199,7 @@ def run(binary: Path, *arguments: str, server: ToolgateProcess, tenant: str) -> 
     command: list[str | Path] = [binary, "policy", *arguments]
     if arguments[0] != "schema":
         command += ["--endpoint", f"http://{server.target}", "--tenant", tenant]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def test_the_command_line(

@@ -215,7 +215,7 @@ def process(command: list[Any], log: Any, env: dict[str, str] | None = None) -> 
 
 def _is_ready(address: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{address}/-/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{address}/-/ready", timeout=PATIENCE) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

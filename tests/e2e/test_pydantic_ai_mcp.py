@@ -14,6 +14,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import AsyncClient, Client, ToolgateError, ToolSettings, has_prior_tool_output
 from toolgate.pydantic_ai import Toolgate
@@ -82,7 +83,7 @@ def test_one_instance_serves_many_runs_side_by_side(server: ToolgateProcess, ten
     scripts = [Script([(NOW, {"timezone": "Europe/Oslo"})], "Noon.") for _ in range(2)]
 
     async def run() -> list[str]:
-        async with AsyncClient(server.target, tenant=tenant, timeout=30) as own:
+        async with AsyncClient(server.target, tenant=tenant, timeout=PATIENCE) as own:
             toolgate = Toolgate.from_mcp(own, {"time": time_server()})
             runs = (script.agent(toolgate).run("the current time in Oslo?") for script in scripts)
             results = await asyncio.gather(*runs)

@@ -13,6 +13,7 @@ import pytest
 from catalogs import SHIPPED
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -92,7 +93,7 @@ def test_commands_and_flags_that_are_named_are_there(binary: Path) -> None:
             command = command[:1]
         if command not in helps:
             done = subprocess.run(
-                [binary, *command, "--help"], capture_output=True, text=True, timeout=30
+                [binary, *command, "--help"], capture_output=True, text=True, timeout=PATIENCE
             )
             assert done.returncode == 0, f"toolgate {line}: {done.stderr}"
             helps[command] = done.stdout

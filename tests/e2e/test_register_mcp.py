@@ -13,6 +13,7 @@ import pytest
 from raw_mcp_server import tools
 from toolgate_command import run
 from toolgate_process import ToolgateProcess, free_port
+from waiting import PATIENCE
 
 GROWING = Path(__file__).with_name("raw_mcp_server.py")
 PYTHON = shlex.quote(sys.executable)
@@ -92,7 +93,7 @@ def test_a_change_is_followed_until_the_command_is_ended(
         with server.client(tenant) as client:
             assert {tool.name for tool in client.list_tools("growing")} == {"tool_1", "tool_2"}
         watching.send_signal(signal.SIGINT)
-        _rest, said = watching.communicate(timeout=60)
+        _rest, said = watching.communicate(timeout=PATIENCE)
     assert watching.returncode == 130, said
     assert "following 1 MCP server" in said
 
@@ -160,4 +161,4 @@ def serving(program: str) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from catalogs import NOTES, WEATHER, tool
+from waiting import PATIENCE
 
 from toolgate import (
     Call,
@@ -434,7 +435,7 @@ def test_the_servers_of_a_turn_are_told_for_a_sandbox(
             intents=[router_pb2.Intent(text=text)],
             options=router_pb2.RouteOptions(**options),
         )
-        turn = router.Route(request, timeout=10)
+        turn = router.Route(request, timeout=PATIENCE)
         best_first = sorted(turn.active_tools, key=lambda tool: -tool.score)
         return list(turn.servers), list(dict.fromkeys(tool.server for tool in best_first))
 

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import pytest
 from catalogs import invalid, over_limit, raw_call, refused
+from waiting import PATIENCE
 
 from toolgate import Client, Intent
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
@@ -116,7 +117,7 @@ def test_a_deeply_nested_state_is_no_stack_overflow(notes: Client, channel: grpc
     state = b"\x22" + _varint(len(attributes)) + attributes
     request = b"\x12\x07\x0a\x05hello" + b"\x1a" + _varint(len(state)) + state
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", "LIMIT_EXCEEDED"):
-        raw_call(channel, "RouterService/Route")(request, timeout=10)
+        raw_call(channel, "RouterService/Route")(request, timeout=PATIENCE)
     notes.route("hello")
 
 
@@ -133,7 +134,7 @@ def test_a_deeply_nested_state_is_no_stack_overflow(notes: Client, channel: grpc
 )
 def test_bytes_that_are_no_request(channel: grpc.Channel, message: bytes) -> None:
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FIELD"):
-        raw_call(channel, "RouterService/Route")(message, timeout=10)
+        raw_call(channel, "RouterService/Route")(message, timeout=PATIENCE)
 
 
 def test_a_message_over_four_mebibytes(notes: Client, channel: grpc.Channel) -> None:
@@ -141,7 +142,7 @@ def test_a_message_over_four_mebibytes(notes: Client, channel: grpc.Channel) -> 
     intent = b"\x0a" + _varint(len(text)) + text
     with over_limit(4 * KIB * KIB):
         raw_call(channel, "RouterService/Route")(
-            b"\x12" + _varint(len(intent)) + intent, timeout=10
+            b"\x12" + _varint(len(intent)) + intent, timeout=PATIENCE
         )
     notes.route("hello")
 
@@ -170,7 +171,7 @@ def test_no_deadline_is_cut_to_the_servers_own(
 
 def test_an_unknown_method_is_unimplemented(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        raw_call(channel, "RouterService/Nothing")(b"", timeout=5)
+        raw_call(channel, "RouterService/Nothing")(b"", timeout=PATIENCE)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -8,6 +8,7 @@ import grpc
 import pytest
 from catalogs import NOTES, invalid, over_limit, refused, too_many, tool
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import (
     SEARCH_TOOL,
@@ -176,7 +177,7 @@ def test_the_command_line_searches(
     def search(*arguments: str) -> subprocess.CompletedProcess[str]:
         line: list[str | Path] = [binary, "search", *arguments, "--tenant", tenant]
         line += ["--endpoint", f"http://{server.target}"]
-        return subprocess.run(line, capture_output=True, text=True, timeout=30)
+        return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE)
 
     found = search("+weather rain")
     assert (found.returncode, RAIN in found.stdout) == (0, True), found

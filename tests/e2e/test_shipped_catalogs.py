@@ -15,6 +15,7 @@ from mcp_types import Tool as McpTool
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
+from waiting import PATIENCE
 
 from toolgate import SEARCH_TOOL, Client, OutcomeKind, Rendered, RenderOptions, ToolFormat
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
@@ -102,7 +103,7 @@ def test_all_schemas_compile_into_validators(shipped: Client) -> None:
     names = [t.model_name for t in shipped.list_tools()]
     assert len(names) == len(set(names)) == 809
     for start in range(0, len(names), 100):
-        answer = shipped.batch_get_tool_schemas(names[start : start + 100], timeout=60)
+        answer = shipped.batch_get_tool_schemas(names[start : start + 100], timeout=PATIENCE)
         assert not answer.refusals
 
 

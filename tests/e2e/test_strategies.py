@@ -9,6 +9,7 @@ import pytest
 from catalogs import SHIPPED, body, tool
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import (
     Call,
@@ -62,7 +63,7 @@ class Conversation:
 @pytest.fixture(scope="module")
 def client(server: ToolgateProcess) -> Iterator[Client]:
     """A client of a tenant with the catalogs of three servers, which no test changes."""
-    with server.client(TENANT, timeout=60) as client:
+    with server.client(TENANT, timeout=PATIENCE) as client:
         register_three(client)
         yield client
 
@@ -70,7 +71,7 @@ def client(server: ToolgateProcess) -> Iterator[Client]:
 @pytest.fixture
 def changing(server: ToolgateProcess, tenant: str) -> Iterator[Client]:
     """A client of a tenant of the test's own with the same catalogs."""
-    with server.client(tenant, timeout=60) as client:
+    with server.client(tenant, timeout=PATIENCE) as client:
         register_three(client)
         yield client
 
@@ -166,14 +167,14 @@ def test_what_was_sent_keeps_its_bytes(client: Client, channel: grpc.Channel) ->
             own_tools_json=own,
         ),
     )
-    rendered = router_pb2_grpc.RouterServiceStub(channel).Route(request, timeout=60).rendered
+    rendered = router_pb2_grpc.RouterServiceStub(channel).Route(request, timeout=PATIENCE).rendered
     assert rendered.messages_json.startswith(messages.replace("}, {", "},{").removesuffix("]"))
     assert rendered.tools_json.startswith(own.removeprefix("[ ").removesuffix(" ]").join("[,"))
 
 
 def test_a_request_that_has_no_room_is_refused_with_its_sizes(start_server: StartServer) -> None:
     server = start_server(SMALL)
-    with server.client("acme", timeout=60) as client:
+    with server.client("acme", timeout=PATIENCE) as client:
         client.register_server("git", SHIPPED / "git.json")
         talk = Conversation(client, "envelope", form="openai_chat")
         talk.messages = [{"role": "user", "content": "x" * 64_500}]
@@ -249,7 +250,7 @@ def test_a_listing_without_tokens_is_refused(client: Client, listing: dict[str, 
 
 @pytest.fixture
 def small(server: ToolgateProcess, tenant: str) -> Any:
-    with server.client(tenant, timeout=60) as client:
+    with server.client(tenant, timeout=PATIENCE) as client:
         for name in SMALL_CATALOG:
             client.register_server(name, SHIPPED / f"{name}.json")
         yield client
@@ -516,7 +517,7 @@ MORE_SERVERS = ("kubernetes", "playwright", "notion", "filesystem")
 @pytest.fixture(scope="module")
 def wide(server: ToolgateProcess) -> Iterator[Client]:
     """A client of a tenant with the catalogs of seven servers."""
-    with server.client("wide", timeout=60) as client:
+    with server.client("wide", timeout=PATIENCE) as client:
         register_three(client)
         for name in MORE_SERVERS:
             client.register_server(name, SHIPPED / f"{name}.json")

@@ -21,6 +21,7 @@ from catalogs import NOTES, WEATHER
 from conftest import StartServer
 from cut_network import CutNetwork
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 CALLERS = 4
 CALLS = int(os.environ.get("TOOLGATE_E2E_CALLS", "100"))
@@ -110,7 +111,7 @@ def traffic(server: ToolgateProcess) -> Iterator[Traffic]:
     end, lock, seen = threading.Event(), threading.Lock(), Traffic()
 
     def call(caller: int) -> None:
-        with server.client(timeout=60) as client:
+        with server.client(timeout=PATIENCE) as client:
             turn = 0
             while not end.is_set():
                 turn += 1

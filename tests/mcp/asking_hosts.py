@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from http.client import HTTPResponse
 from typing import Any, cast
 
+from waiting import PATIENCE
+
 Json = dict[str, Any]
 # The answer to a question, by its method and parameters; none leaves it open.
 Answer = Callable[[str, Json], Json | None]
@@ -54,7 +56,7 @@ def _messages(response: HTTPResponse) -> Iterator[Json]:
 def _post(url: str, message: Json, headers: dict[str, str]) -> Iterator[HTTPResponse]:
     request = urllib.request.Request(url, json.dumps(message).encode(), ACCEPT | headers)
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             yield cast(HTTPResponse, response)
     except urllib.error.HTTPError as error:
         text = error.read().decode()
@@ -116,7 +118,7 @@ class LegacyHost:
     def listening(self) -> Iterator[Iterator[Json]]:
         """The messages that belong to no request, from now on."""
         request = urllib.request.Request(self._url, headers=ACCEPT | self._headers)
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             yield _messages(response)
 
     def updates(self) -> Generator[Json]:
@@ -131,7 +133,7 @@ class LegacyHost:
     def leave(self) -> None:
         """Ends the session, whatever runs."""
         request = urllib.request.Request(self._url, headers=ACCEPT | self._headers, method="DELETE")
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=PATIENCE).close()
 
     def _open(self, capabilities: Json) -> Json:
         client = {"name": "older", "version": "1"}

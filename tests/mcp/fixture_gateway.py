@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fixture_process import BINARY, fixture_url
 from gateway_process import GatewayProcess
+from waiting import PATIENCE
 
 TOOLGATE = os.environ.get(
     "TOOLGATE_BIN", str(Path(__file__).resolve().parents[2] / "target" / "debug" / "toolgate")
@@ -32,7 +33,7 @@ class Gateway:
         """Ends the fixture's processes, as an operator does; they are started again."""
         url = f"{self._process.url}/gateway/restart/fixture"
         request = urllib.request.Request(url, method="POST")
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=PATIENCE).close()
 
     def kill_fixtures(self) -> None:
         """Ends every process of the fixture without asking it."""
