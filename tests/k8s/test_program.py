@@ -3,9 +3,7 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
-import sys
 import time
 import tomllib
 import urllib.error
@@ -18,6 +16,7 @@ import chart
 import pytest
 import table
 import yaml
+from ports import free_port
 
 BINARY = os.environ["TOOLGATE_BIN"]
 
@@ -61,25 +60,10 @@ def test_the_image_has_models_and_data_where_the_chart_has_them() -> None:
     assert places["XDG_DATA_HOME"] + "/toolgate" in str(container["volumeMounts"])
 
 
-_held: list[socket.socket] = []
-
-
-def free_port() -> int:
-    """A port that no other process is given; it is held as in tests/e2e/toolgate_process.py."""
-    holder = socket.socket()
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
-    _held.append(holder)
-    port: int = holder.getsockname()[1]
-    if sys.platform != "linux":
-        holder.close()
-    return port
-
-
 def page(port: int, path: str) -> int:
     """The status of an admin page; 0 when nobody answers."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
             status: int = answer.status
             return status
     except urllib.error.HTTPError as error:
@@ -94,7 +78,7 @@ def running(command: list[str], env: dict[str, str], admin: int, log: Path) -> I
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=env)
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while page(admin, "/readyz") != 200:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
@@ -102,7 +86,7 @@ def running(command: list[str], env: dict[str, str], admin: int, log: Path) -> I
             yield
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(120) == 0
 
 
 @pytest.fixture
@@ -172,6 +156,6 @@ def test_the_page_that_compose_asks_is_there(server: tuple[str, int]) -> None:
     compose = yaml.safe_load((chart.ROOT / "k8s" / "compose.yaml").read_text())
     _, shell, flag, script = compose["services"]["toolgate"]["healthcheck"]["test"]
     asked = script.replace("7071", str(server[1]))
-    assert subprocess.run([shell, flag, asked], timeout=10).returncode == 0
+    assert subprocess.run([shell, flag, asked], timeout=60).returncode == 0
     nowhere = script.replace("7071", str(free_port()))
-    assert subprocess.run([shell, flag, nowhere], capture_output=True, timeout=10).returncode != 0
+    assert subprocess.run([shell, flag, nowhere], capture_output=True, timeout=60).returncode != 0

@@ -14,20 +14,10 @@ from pathlib import Path
 
 import tools
 from api import Api
+from ports import LOCAL, free_port
 
 START_SECONDS = 120
 STOP_SECONDS = 20
-LOCAL = "127.0.0.1"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
-    # All are held until all are found: the system may give a port again once it is let go.
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((LOCAL, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def die_with_parent() -> None:
@@ -125,7 +115,7 @@ def control_plane() -> Iterator[Api]:
     """An API server that is ready, for an administrator."""
     with contextlib.ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="toolgate-cluster-")))
-        client, peer, port = free_ports(3)
+        client, peer, port = (free_port() for _ in range(3))
         log = folder / "etcd.log"
         etcd = ends.enter_context(process(tools.ETCD, etcd_arguments(folder, client, peer), log))
         await_true(lambda: listens(client), etcd, log)
