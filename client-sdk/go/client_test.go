@@ -48,17 +48,30 @@ func failure(t *testing.T, err error) *toolgate.Error {
 	return failed
 }
 
-// unused is an address at which nobody listens.
-func unused(t *testing.T) string {
+// sendsAway closes every connection that comes, as a proxy does whose service is gone, until the
+// function that it returns is called. The port stays the test's own all the time.
+func sendsAway(t *testing.T, listener *net.TCPListener) (stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = connection.Close()
+		}
+	}()
+	return func() {
+		if err := listener.SetDeadline(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		if err := listener.SetDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return listener.Addr().String()
 }
 
 func unavailable(context.Context, fake.Call) (proto.Message, error) {
@@ -66,15 +79,17 @@ func unavailable(context.Context, fake.Call) (proto.Message, error) {
 }
 
 func TestTheCallAfterAServiceIsBackFindsIt(t *testing.T) {
-	address := unused(t)
-	client := dial(t, address)
+	listener := fake.Listen(t)
+	stop := sendsAway(t, listener)
+	client := dial(t, listener.Addr().String())
 	request := &toolgatev1.RouteRequest{Intents: []*toolgatev1.Intent{{Text: "x"}}}
 	if _, err := client.Route(t.Context(), request); failure(t, err).Code != codes.Unavailable {
 		t.Fatal(err)
 	}
 	// By then gRPC's own tries are a second apart.
 	time.Sleep(2 * time.Second)
-	fake.StartAt(t, address).Answer(route, &toolgatev1.RouteResponse{})
+	stop()
+	fake.StartOn(t, listener).Answer(route, &toolgatev1.RouteResponse{})
 	if _, err := client.Route(t.Context(), request); err != nil {
 		t.Error(err)
 	}
@@ -225,7 +240,7 @@ func TestReasonsAreThoseOfTheContract(t *testing.T) {
 }
 
 func TestNobodyListeningIsSaidSoon(t *testing.T) {
-	target := unused(t)
+	target := "127.0.0.1:1"
 	started := time.Now()
 	_, err := dial(t, target, toolgate.WithTimeout(time.Minute)).Route(t.Context(), nil)
 	failed := failure(t, err)

@@ -55,17 +55,23 @@ type Service struct {
 // Start serves until the test ends.
 func Start(t *testing.T, options ...grpc.ServerOption) *Service {
 	t.Helper()
-	return StartAt(t, "127.0.0.1:0", options...)
+	return StartOn(t, Listen(t), options...)
 }
 
-// StartAt serves at an address until the test ends.
-func StartAt(t *testing.T, address string, options ...grpc.ServerOption) *Service {
+// Listen listens on a free port.
+func Listen(t *testing.T) *net.TCPListener {
 	t.Helper()
-	service := &Service{Health: health.NewServer(), handlers: make(map[string]Handler), calls: make(map[string][]Call)}
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return listener
+}
+
+// StartOn serves those who come to a listener until the test ends.
+func StartOn(t *testing.T, listener net.Listener, options ...grpc.ServerOption) *Service {
+	t.Helper()
+	service := &Service{Health: health.NewServer(), handlers: make(map[string]Handler), calls: make(map[string][]Call)}
 	service.Target = listener.Addr().String()
 	server := grpc.NewServer(append(options, grpc.UnaryInterceptor(service.serve))...)
 	service.Health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
