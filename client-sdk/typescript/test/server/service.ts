@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 
-const START_MS = 60_000;
+/** Time limit for a start. It is long enough for a busy machine. */
+const START_MS = 120_000;
 
 /** A service to test against; at the end of its scope it stops, when it was started here. */
 export class Service implements AsyncDisposable {
@@ -54,15 +56,15 @@ export class Service implements AsyncDisposable {
     const settings = join(folder, "config", "toolgate");
     mkdirSync(settings, { recursive: true });
     writeFileSync(join(settings, "toolgate.toml"), "");
-    const [listen, admin] = [await freeAddress(), await freeAddress()];
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TOOLGATE_"));
     const child = spawn(binary, ["serve"], {
       cwd: folder,
-      stdio: "ignore",
+      stdio: ["ignore", "ignore", "pipe"],
       env: {
         ...Object.fromEntries(inherited),
-        TOOLGATE_SERVER_LISTEN: listen,
-        TOOLGATE_SERVER_ADMIN_LISTEN: admin,
+        TOOLGATE_LOG_FORMAT: "json",
+        TOOLGATE_SERVER_LISTEN: "127.0.0.1:0",
+        TOOLGATE_SERVER_ADMIN_LISTEN: "127.0.0.1:0",
         TOOLGATE_STORE_PATH: join(folder, "data"),
         XDG_CONFIG_HOME: join(folder, "config"),
       },
@@ -71,13 +73,16 @@ export class Service implements AsyncDisposable {
       await end(child);
       rmSync(folder, { recursive: true });
     };
+    let target: string;
     try {
+      const { grpc, admin } = await addresses(child.stderr);
       await ready(child, admin);
+      target = grpc;
     } catch (error) {
       await stop();
       throw error;
     }
-    return new Service(listen, stop, (text) => {
+    return new Service(target, stop, (text) => {
       writeFileSync(join(settings, "toolgate.toml"), text);
       child.kill("SIGHUP");
     });
@@ -106,6 +111,28 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, "exit");
 }
 
+interface Addresses {
+  readonly grpc: string;
+  readonly admin: string;
+}
+
+/** Where a service says that it serves. Its log is read on, so that it never waits for a reader. */
+async function addresses(log: Readable): Promise<Addresses> {
+  const said: string[] = [];
+  const lines = createInterface({ input: log });
+  return await new Promise((resolve, reject) => {
+    lines.on("line", (line) => {
+      said.push(line);
+      if (!line.startsWith("{")) return;
+      const { grpc, admin } = JSON.parse(line) as Partial<Addresses>;
+      if (grpc !== undefined && admin !== undefined) resolve({ grpc, admin });
+    });
+    lines.once("close", () => {
+      reject(new Error(`the service ended:\n${said.join("\n")}`));
+    });
+  });
+}
+
 async function ready(child: ChildProcess, admin: string): Promise<void> {
   const giveUp = performance.now() + START_MS;
   while (performance.now() < giveUp) {
@@ -115,12 +142,4 @@ async function ready(child: ChildProcess, admin: string): Promise<void> {
     await pause(50);
   }
   throw new Error(`the service is not ready within ${String(START_MS)} ms`);
-}
-
-async function freeAddress(): Promise<string> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  return `127.0.0.1:${String(port)}`;
 }
