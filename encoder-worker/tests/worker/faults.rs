@@ -113,7 +113,8 @@ async fn a_full_queue_and_a_passed_deadline_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_embedded_for_callers_who_left() {
-    let faulty = Faulty::new("slow:20", "--max-batch-tokens 64 --canary-interval 5m");
+    // So slow that callers leave before their answers, however busy the machine is.
+    let faulty = Faulty::new("slow:200", "--max-batch-tokens 64 --canary-interval 5m");
     faulty.switch_on();
     let worker = &faulty.worker;
     let client = worker.client().await;

@@ -157,11 +157,11 @@ async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
     for window in [0, 1, 20_000] {
         let served = start(read_timeout).await;
         let mut peer = served.peer(window).await;
+        let started = Instant::now();
         let mut open = Vec::new();
         for _ in 0..5 {
             open.push(head(peer.call().await).await.1);
         }
-        let started = Instant::now();
         let held = BUDGET - served.budget.free();
         assert!(held > 5 * (ANSWER - window as usize), "{held}");
         while BUDGET - served.budget.free() > held / 2 {

@@ -57,11 +57,11 @@ async fn who_has_begun_may_be_silent_for_longer() {
 #[tokio::test]
 async fn places_of_silent_peers_come_back() {
     let address = start(2).await;
+    let started = Instant::now();
     let _silent = [
         TcpStream::connect(address).await.expect("it listens"),
         TcpStream::connect(address).await.expect("it listens"),
     ];
-    let started = Instant::now();
     loop {
         let stream = TcpStream::connect(address).await.expect("it listens");
         let Ok((mut client, connection)) = h2::client::handshake(stream).await else { continue };
