@@ -25,7 +25,6 @@ import io.grpc.Status;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.ObjectOutputStream;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -132,18 +131,13 @@ class ClientTest {
     }
 
     @Test
-    void whenNobodyListensTheMessageSaysWhere() throws IOException {
-        int free;
-        try (ServerSocket socket = new ServerSocket(0)) {
-            free = socket.getLocalPort();
-        }
-        try (ToolgateClient nobody = ToolgateClient.create("127.0.0.1:" + free)) {
+    void whenNobodyListensTheMessageSaysWhere() {
+        try (ToolgateClient nobody = ToolgateClient.create("127.0.0.1:1")) {
             ToolgateException failed =
                     assertThrows(ToolgateException.class, () -> nobody.route(REQUEST));
             assertEquals(Status.Code.UNAVAILABLE, failed.code());
             assertTrue(
-                    failed.getMessage()
-                            .endsWith("is `toolgate serve` running at 127.0.0.1:" + free + "?"),
+                    failed.getMessage().endsWith("is `toolgate serve` running at 127.0.0.1:1?"),
                     failed.getMessage());
         }
     }
@@ -175,9 +169,9 @@ class ClientTest {
                 });
         CompletableFuture<?> answer =
                 client.async().withTimeout(Duration.ofMinutes(1)).route(REQUEST);
-        assertTrue(began.await(10, TimeUnit.SECONDS));
+        assertTrue(began.await(60, TimeUnit.SECONDS));
         answer.cancel(true);
-        assertTrue(left.await(10, TimeUnit.SECONDS));
+        assertTrue(left.await(60, TimeUnit.SECONDS));
     }
 
     @Test

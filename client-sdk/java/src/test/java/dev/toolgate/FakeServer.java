@@ -79,10 +79,6 @@ final class FakeServer implements AutoCloseable {
                         .start();
     }
 
-    int port() {
-        return server.getPort();
-    }
-
     String target() {
         return "127.0.0.1:" + server.getPort();
     }

@@ -12,7 +12,10 @@ import io.grpc.InsecureServerCredentials;
 import io.grpc.Status;
 import io.grpc.health.v1.HealthCheckResponse;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.net.StandardSocketOptions;
+import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
@@ -132,31 +135,50 @@ class RetryTest {
 
     @Test
     void aServiceThatComesBackIsFoundByTheNextCall() throws Exception {
-        client.route(REQUEST);
-        int port = server.port();
-        server.close();
-        assertThrows(ToolgateException.class, () -> client.route(REQUEST));
-        Thread.sleep(500);
-        server = new FakeServer(port, InsecureServerCredentials.create());
-        client.route(REQUEST);
+        try (SocketChannel held = heldPort()) {
+            int port = startOn(held);
+            server.close();
+            assertThrows(ToolgateException.class, () -> client.route(REQUEST));
+            Thread.sleep(500);
+            server = new FakeServer(port, InsecureServerCredentials.create());
+            client.route(REQUEST);
+        }
     }
 
     @Test
     void aServiceThatComesBackLateIsFoundSoon() throws Exception {
-        client.route(REQUEST);
-        int port = server.port();
-        server.close();
-        long start = System.nanoTime();
-        try (ServerSocket nobody = new ServerSocket(port)) {
-            nobody.setSoTimeout(30_000);
-            // gRPC alone would come for the eighth time after more than 40 seconds.
-            for (int i = 0; i < 8; i++) {
-                nobody.accept().close();
+        try (SocketChannel held = heldPort()) {
+            int port = startOn(held);
+            server.close();
+            long start = System.nanoTime();
+            try (ServerSocket nobody = new ServerSocket(port)) {
+                nobody.setSoTimeout(30_000);
+                // gRPC alone would come for the eighth time after more than 40 seconds.
+                for (int i = 0; i < 8; i++) {
+                    nobody.accept().close();
+                }
             }
+            assertTrue(System.nanoTime() - start < 30_000_000_000L);
+            server = new FakeServer(port, InsecureServerCredentials.create());
+            eventuallyRoute();
         }
-        assertTrue(System.nanoTime() - start < 30_000_000_000L);
+    }
+
+    /** A port that is bound and not listened on: no other process is given it meanwhile. */
+    private static SocketChannel heldPort() throws IOException {
+        SocketChannel held = SocketChannel.open();
+        held.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+        return held.bind(new InetSocketAddress("127.0.0.1", 0));
+    }
+
+    /** Serves a client on a held port, which it returns. */
+    private int startOn(SocketChannel held) throws IOException {
+        int port = ((InetSocketAddress) held.getLocalAddress()).getPort();
+        close();
         server = new FakeServer(port, InsecureServerCredentials.create());
-        eventuallyRoute();
+        client = server.client();
+        client.route(REQUEST);
+        return port;
     }
 
     /** Calls until it is answered, or for a minute. */

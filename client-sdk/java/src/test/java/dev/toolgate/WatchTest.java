@@ -22,10 +22,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** A watch outlives the streams that it is made of. */
-@Timeout(60)
+@Timeout(120)
 class WatchTest {
     private static final WatchCatalogRequest FROM_NOW = WatchCatalogRequest.getDefaultInstance();
-    private static final Duration LONG = Duration.ofSeconds(20);
+    private static final Duration LONG = Duration.ofSeconds(60);
 
     /** Long enough for two calls of this process, however busy the machine is. */
     private static final Duration SHORT = Duration.ofSeconds(5);
@@ -126,7 +126,7 @@ class WatchTest {
         CompletableFuture<Boolean> waiting = CompletableFuture.supplyAsync(watch::hasNext);
         Thread.sleep(50);
         watch.close();
-        assertFalse(waiting.get(10, TimeUnit.SECONDS));
+        assertFalse(waiting.get(60, TimeUnit.SECONDS));
         assertThrows(NoSuchElementException.class, watch::next);
         assertEquals(Optional.empty(), watch.poll(LONG));
     }
@@ -175,11 +175,11 @@ class WatchTest {
         Thread.sleep(200);
         assertFalse(first.isDone());
         subscribed.get().request(1);
-        assertEquals(1, first.get(10, TimeUnit.SECONDS));
+        assertEquals(1, first.get(60, TimeUnit.SECONDS));
         Thread.sleep(100);
         assertFalse(second.isDone());
         subscribed.get().request(1);
-        assertEquals(2, second.get(10, TimeUnit.SECONDS));
+        assertEquals(2, second.get(60, TimeUnit.SECONDS));
         subscribed.get().cancel();
         assertTrue(server.requests.size() == 1);
     }
