@@ -12,7 +12,7 @@ from hyperframe.frame import DataFrame, Frame, HeadersFrame, SettingsFrame
 from toolgate_process import ToolgateProcess
 from waiting import PATIENCE, wait_until
 
-from toolgate import ToolgateError
+from toolgate import Client, ToolgateError
 
 
 def rejected(server: ToolgateProcess, reason: str) -> float:
@@ -41,19 +41,31 @@ def test_one_tenants_calls_leave_places_for_others(start_server: StartServer) ->
     """Registrations that take a while are calls in progress."""
     settings = {"server.max_concurrent_calls_per_tenant": "1", "encoder.threads": "1"}
     server = start_server(settings)
-    many = [{**tool, "name": f"{tool['name']}_{n}", "description": f"{tool['description']} {n}."}
-            for n in range(100) for tool in NOTES]  # fmt: skip
-    with (
-        server.client("busy") as busy,
-        server.client("quiet") as quiet,
-        ThreadPoolExecutor(1) as pool,
-    ):
+    limited = None
+    with server.client("busy") as busy, server.client("quiet") as quiet:
         for client in (busy, quiet):
             client.register_server("notes", NOTES)
+        # A busy machine may end a registration before the next call comes; new texts take as long.
+        for attempt in range(10):
+            limited = limited_beside_a_registration(server, busy, quiet, attempt)
+            if limited is not None:
+                break
+    assert limited is not None
+    assert limited.reason == "TENANT_LIMITED"
+
+
+def limited_beside_a_registration(
+    server: ToolgateProcess, busy: Client, quiet: Client, attempt: int
+) -> ToolgateError | None:
+    """Calls for two tenants while one of them registers tools; returns how its call was refused."""
+    many = [{**tool, "name": f"{tool['name']}_{n}",
+             "description": f"{tool['description']} {attempt} {n}."}
+            for n in range(100) for tool in NOTES]  # fmt: skip
+    limited = None
+    with ThreadPoolExecutor(1) as pool:
         running = pool.submit(busy.register_server, "many", many)
         # Calls of ours must not be in progress when it comes: they would have the one place.
         wait_until(lambda: running.done() or server.calls_in_progress() == 1)
-        limited = None
         while not running.done() and limited is None:
             try:
                 list(busy.list_servers())
@@ -61,8 +73,7 @@ def test_one_tenants_calls_leave_places_for_others(start_server: StartServer) ->
                 limited = error
         list(quiet.list_servers())
         assert running.result().server.tool_count == len(many)
-    assert limited is not None
-    assert limited.reason == "TENANT_LIMITED"
+    return limited
 
 
 def test_a_request_whose_body_never_ends_is_given_up(start_server: StartServer) -> None:

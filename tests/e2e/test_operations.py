@@ -283,8 +283,7 @@ def test_what_was_acknowledged_survives_a_kill(binary: Path, tmp_path: Path) -> 
 
     writer = threading.Thread(target=register)
     writer.start()
-    while len(acknowledged) < 5:
-        time.sleep(0.01)
+    wait_until(lambda: len(acknowledged) >= 5, "nothing is acknowledged")
     process.kill()
     stop.set()
     writer.join(timeout=PATIENCE)
