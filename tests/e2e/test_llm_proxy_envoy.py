@@ -171,8 +171,9 @@ def test_an_answer_may_come_before_the_body_of_the_one_that_it_replaces(
         proxy = start(provider, SETTINGS)
         with envoy(tmp_path, PORT, provider.url, DUPLEX) as front:
             request = json.dumps(anthropic_request(model=proxy.unique)).encode()
+            headers = {"Content-Type": "application/json", **proxy.keys}
             connection = front.connection()
-            connection.request("POST", MESSAGES, request, {"Content-Type": "application/json", **proxy.keys})
+            connection.request("POST", MESSAGES, request, headers)
             response = connection.getresponse()
             refused.set()
             got = json.loads(response.read())
