@@ -218,6 +218,25 @@ def test_rates_are_those_of_the_service() -> None:
     assert tally.report().price is None
 
 
+def test_a_report_without_a_price_says_why() -> None:
+    tally = Tally()
+    assert "price" not in str(tally.report()), "nothing was asked yet"
+    add(tally, turn({}, 0, []), Endpoint("openai_chat", "llama-4"))
+    add(tally, turn({}, 0, []), Endpoint("openai_chat"))
+    tally = Tally(json.loads(json.dumps(tally.to_dict())))
+    add(tally, turn({}, 0, []))
+    report = tally.report()
+    assert report.price is None, "a part of the conversation has none"
+    assert report.unpriced.startswith("how llama-4 caches is not known behind Chat Completions")
+    assert f"; no price, since {report.unpriced}" in str(report)
+    unknown = Tally()
+    add(unknown, turn({}, 0, []), Endpoint("openai_chat"))
+    assert unknown.report().unpriced == "nothing says which model is asked"
+    priced = Tally()
+    add(priced, turn({}, 0, []))
+    assert priced.report().unpriced == ""
+
+
 def test_warnings_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     both = ("LOW_UTILISATION", "WINDOW_NEARLY_FULL")
     for _ in range(2):

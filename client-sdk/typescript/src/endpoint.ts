@@ -95,6 +95,13 @@ export function ratesOf({ api, model }: Pick<Endpoint, "api" | "model">): Rates 
   }
 }
 
+/** Says why requests of an endpoint without rules have no price. */
+export function unpricedOf({ model }: Pick<Endpoint, "model">): string {
+  if (model === "") return "nothing says which model is asked";
+  const known = "that of Anthropic's, OpenAI's (gpt-...) and Gemini's models is";
+  return `how ${model} caches is not known behind Chat Completions; ${known}, and rules of other models can't be given`;
+}
+
 /**
  * The price of a prompt, in tokens of input that is neither read from a cache nor written to one.
  *

@@ -1,5 +1,5 @@
 /** Costs of a conversation beside sending all tools, folded from what Route's answers say. Knows no framework. */
-import { type Endpoint, priceOf, type Rates, ratesOf } from "./endpoint.js";
+import { type Endpoint, priceOf, type Rates, ratesOf, unpricedOf } from "./endpoint.js";
 import {
   ContextWarning,
   DeferralReason,
@@ -30,6 +30,8 @@ export interface Report {
   readonly keptPrefixes: number;
   /** Computed prices; absent where the provider's rules are not known for each request. */
   readonly price?: Price;
+  /** Says why there is no price; absent where there is one, and before the first request. */
+  readonly unpriced?: string;
   /** Requests by the strategy that put them together, such as `{ native: 3 }`. */
   readonly strategies: Readonly<Record<string, number>>;
   /** Warnings of the service, each once, in the order of their first time. */
@@ -72,6 +74,7 @@ export interface Spent {
   readonly catalog: number;
   readonly kept: number;
   readonly price: Price | null;
+  readonly unpriced?: string;
   readonly strategies: Readonly<Record<string, number>>;
   readonly warnings: readonly string[];
   readonly rho?: number;
@@ -150,13 +153,14 @@ const CONTEXT: ReadonlyMap<ContextWarning, string> = new Map([
 
 /** The report of what is kept. */
 export function reportOf(spent: Spent = NOTHING): Report {
-  const { requests, searches, shown, catalog, kept, price, strategies, warnings } = spent;
+  const { requests, searches, shown, catalog, kept, price, unpriced, strategies, warnings } = spent;
   const tokens = { shownTokens: shown, catalogTokens: catalog, savedTokens: catalog - shown };
   const rounded = price === null ? undefined : roundedOf(price);
   const counts = { requests, searches, ...tokens, keptPrefixes: kept };
   return {
     ...counts,
     ...(rounded === undefined ? {} : { price: rounded }),
+    ...(unpriced === undefined ? {} : { unpriced }),
     ...{ strategies, warnings, ...utilisationOf(spent) },
     isWindowNearlyFull: warnings.includes(NEARLY_FULL),
   };
@@ -176,6 +180,7 @@ export function spentAfter(spent: Spent = NOTHING, turn: RouteResponse, sent: Se
   const { phase1Tokens = 0n, phase2Tokens = 0n } = turn.accounting ?? {};
   const shown = isWhole ? Number(phase1Tokens + phase2Tokens) : now.routed;
   const rates = ratesOf(sent.endpoint);
+  const unpriced = spent.unpriced ?? (rates === undefined ? unpricedOf(sent.endpoint) : undefined);
   const strategy = strategyOf(turn, sent.prompt);
   const rho = turn.accounting?.conversationRho;
   const highestRho = rho === undefined ? spent.highestRho : Math.max(rho, spent.highestRho ?? 0);
@@ -192,6 +197,7 @@ export function spentAfter(spent: Spent = NOTHING, turn: RouteResponse, sent: Se
     catalog: spent.catalog + Number(turn.accounting?.fullCatalogTokens ?? 0),
     kept: spent.kept + Number(before !== undefined && hasSameTools(before, now)),
     price: rates === undefined || spent.price === null ? null : priceAfter(spent.price, rates),
+    ...(unpriced === undefined ? {} : { unpriced }),
     strategies: { ...spent.strategies, [strategy]: (spent.strategies[strategy] ?? 0) + 1 },
     warnings: [...new Set([...spent.warnings, ...warningsOf(turn)])],
     ...utilisationOf({ rho, highestRho }),

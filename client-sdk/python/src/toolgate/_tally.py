@@ -183,6 +183,7 @@ class Tally:
         self._counts: dict[str, int] = dict(kept.get("counts", {}))
         self._strategies: dict[str, int] = dict(kept.get("strategies", {}))
         self._prices: list[float] | None = list(kept.get("prices", [0.0, 0.0, 0.0])) or None
+        self._unpriced: str = kept.get("unpriced", "")
         self._warnings: list[str] = list(kept.get("warnings", []))
         last = kept.get("last") or {}
         # What an older version kept of the last request is no beginning to compare with.
@@ -198,6 +199,7 @@ class Tally:
             "counts": self._counts,
             "strategies": self._strategies,
             "prices": self._prices or [],
+            "unpriced": self._unpriced,
             "warnings": self._warnings,
             "last": None if self._last is None else asdict(self._last),
             "rho": self._rho,
@@ -229,6 +231,8 @@ class Tally:
         self._count("all", told.full_catalog_tokens)
         self._last = now
         rates = Rates.of(endpoint)
+        if rates is None:
+            self._unpriced = self._unpriced or _unpriced(endpoint.model)
         if rates is None or self._prices is None:
             self._prices = None
             return
@@ -252,6 +256,7 @@ class Tally:
             shown_tokens=self._counts.get("shown", 0),
             all_tools_tokens=self._counts.get("all", 0),
             price=Price(*self._prices) if priced and self._prices else None,
+            unpriced=self._unpriced,
             strategies=dict(self._strategies),
             warnings=tuple(ContextWarning(warning) for warning in self._warnings),
             rho=self._rho,
@@ -264,6 +269,16 @@ class Tally:
 
 _told: set[tuple[str, ContextWarning]] = set()
 """The names of the logs that have a warning which most conversations begin with."""
+
+
+def _unpriced(model: str) -> str:
+    """Returns the reason that requests to a model have no price."""
+    if not model:
+        return "nothing says which model is asked"
+    return (
+        f"how {model} caches is not known behind Chat Completions; that of Anthropic's, OpenAI's "
+        "(gpt-...) and Gemini's models is, and rules of other models can't be given"
+    )
 
 
 def _tell(log: logging.Logger, warning: ContextWarning) -> None:

@@ -48,6 +48,8 @@ class Report:
     price: Price | None = None
     """None where the provider's rules are not known: of models behind Chat Completions that are
     none of OpenAI's, and while nothing says which model is asked."""
+    unpriced: str = ""
+    """The reason that there is no price; "" where there is one, and before the first request."""
     strategies: Mapping[str, int] = field(default_factory=dict)
     """Requests by strategy, in lower case."""
     warnings: tuple[ContextWarning, ...] = ()
@@ -82,4 +84,6 @@ class Report:
                 f"; price {price.sent:,.0f} tokens of uncached input, "
                 f"{price.all_tools:,.0f} with all tools, {price.routed_anew:,.0f} routed anew"
             )
+        elif self.unpriced:
+            said += f"; no price, since {self.unpriced}"
         return "; ".join([said, *(SAID.get(one, one.lower()) for one in self.warnings)])

@@ -135,6 +135,24 @@ test("of a long conversation the newest messages are compared one by one", () =>
   }
 });
 
+test("a report without a price says why", () => {
+  const unpriced = (before: Spent | undefined, model: string): Spent => {
+    const asked = { ...endpoint, api: "openai_chat", model } as const;
+    return spentAfter(before, turnOf({ active: {}, said: 0, messages: [] }), {
+      ...{ active: [], prompt: undefined, endpoint: asked },
+    });
+  };
+  assert.equal(reportOf().unpriced, undefined, "nothing was asked yet");
+  const local = unpriced(undefined, "llama-4");
+  const kept = JSON.parse(JSON.stringify(unpriced(local, ""))) as Spent;
+  const report = reportOf(next(kept, { active: {}, said: 0, messages: [] }));
+  assert.equal(report.price, undefined, "a part of the conversation has none");
+  assert.match(report.unpriced ?? "", /^how llama-4 caches is not known behind Chat Completions/);
+  assert.equal(reportOf(unpriced(undefined, "")).unpriced, "nothing says which model is asked");
+  const priced = reportOf(next(undefined, { active: {}, said: 0, messages: [] }));
+  assert.equal(priced.unpriced, undefined);
+});
+
 test("alternatives are priced in the API's form", () => {
   for (const strategy of [PromptStrategy.CUT, PromptStrategy.PASS]) {
     let spent: Spent | undefined;
