@@ -24,6 +24,7 @@ mod lint;
 mod llm;
 mod memory;
 mod model;
+mod names;
 mod output;
 mod pack;
 mod policy;

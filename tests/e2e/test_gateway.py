@@ -715,6 +715,11 @@ def test_what_a_call_names_wrong_is_told_with_the_nearest(binary: Path, tmp_path
         assert called("logs", "nots") == server
         assert called("restart", "nots") == server
         assert "no server `zebra`: `toolgate gateway status`" in called("logs", "zebra")
+        assert "did you mean `notes`?" in called("logs", "ntoes"), "two letters changed places"
+        config = tmp_path / "gateway.toml"
+        login = run(binary, "gateway", "login", "nots", "--config", config)
+        assert login.returncode == 2
+        assert "has no server.nots: did you mean `notes`?" in login.stderr
         assert called("call", "notes", "raed_note") == (
             "error: notes has no tool `raed_note`: did you mean `read_note`? "
             "`toolgate gateway why notes` lists them\n"

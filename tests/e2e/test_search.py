@@ -7,6 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 from catalogs import NOTES, invalid, over_limit, refused, too_many, tool
+from toolgate_command import run
 from toolgate_process import ToolgateProcess
 from waiting import PATIENCE
 
@@ -184,6 +185,29 @@ def test_the_command_line_searches(
     nothing = search("+xylophone")
     assert (nothing.returncode, "+xylophone" in nothing.stdout) == (3, True), nothing
     assert '"form": "prefix"' in search("notes", "--json").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "tools --server ntoes",
+        "route x --server ntoes",
+        "unregister ntoes",
+        "catalog approve ntoes --all",
+        "catalog quarantine list --server ntoes",
+        "memory show --server ntoes",
+        "memory clear --server ntoes",
+    ],
+)
+def test_a_misspelt_server_is_told_with_the_nearest(
+    notes: Client, server: ToolgateProcess, binary: Path, tenant: str, command: str
+) -> None:
+    at = ("--endpoint", f"http://{server.target}", "--tenant", tenant)
+    done = run(binary, *command.split(), *at)
+    assert done.returncode == (0 if command.startswith("memory") else 1), done.stderr
+    said = "the catalog has no MCP server `ntoes`: did you mean `notes`? `toolgate servers` lists"
+    assert said in done.stderr
+    assert {one.name for one in notes.list_servers()} == {"notes", "weather"}
 
 
 def test_the_models_search_is_counted_as_the_catalog_counts_it(client: Client) -> None:

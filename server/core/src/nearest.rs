@@ -1,6 +1,6 @@
 //! "Did you mean": the search for the known name nearest to an unknown one. Independent of the kind of names.
 
-use strsim::levenshtein;
+use strsim::osa_distance;
 
 /// Returns the candidate that `name` was probably meant to be; `None` if none is near.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -9,7 +9,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     candidates
         // At least as many letters must be added or removed as the lengths differ.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
-        .map(|candidate| (levenshtein(name, candidate), candidate))
+        // Two letters in the other order are one mistake.
+        .map(|candidate| (osa_distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -25,6 +26,12 @@ mod tests {
         let near = |name| nearest(name, names.into_iter());
         assert_eq!(near("server.lisen"), Some("server.listen"));
         assert_eq!(near("log.levle"), Some("log.level"));
+        assert_eq!(nearest("gti", ["time", "git"].into_iter()), Some("git"));
+        assert_eq!(
+            nearest("got", ["go", "git"].into_iter()),
+            Some("go"),
+            "the first of the near ones"
+        );
         assert_eq!(near("log.levél"), Some("log.level"), "characters are counted, not bytes");
         assert_eq!(near("zebra"), None);
         assert_eq!(near(""), None);

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use toolgate_client::v1;
+use toolgate_client::{Client, v1};
 
 use super::arguments::ClientArguments;
 use super::failure::{Exit, Failure};
-use super::output;
 use super::table::{Column, render};
 use super::text::{counted, grouped, one_line};
+use super::{names, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,8 +69,13 @@ enum Action {
 pub(super) async fn run(arguments: Memory) -> Result<Exit, Failure> {
     match arguments.action {
         Action::Show { server, json, client } => {
-            let request = v1::GetMemoryStatsRequest { server, ..Default::default() };
-            let stats = client.connect(DEADLINE).await?.get_memory_stats(request).await?;
+            let client = client.connect(DEADLINE).await?;
+            let request =
+                v1::GetMemoryStatsRequest { server: server.clone(), ..Default::default() };
+            let stats = client.get_memory_stats(request).await?;
+            if stats.tools.is_empty() {
+                tell_if_missing(&client, &server).await;
+            }
             if json {
                 output::print_json(&as_json(&stats))?;
             } else {
@@ -78,9 +83,13 @@ pub(super) async fn run(arguments: Memory) -> Result<Exit, Failure> {
             }
         }
         Action::Clear { server, tool, json, client } => {
-            let request = v1::ClearMemoryRequest { server, name: tool, ..Default::default() };
-            let cleared =
-                client.connect_to_change(DEADLINE).await?.clear_memory(request).await?.cleared;
+            let client = client.connect_to_change(DEADLINE).await?;
+            let request =
+                v1::ClearMemoryRequest { server: server.clone(), name: tool, ..Default::default() };
+            let cleared = client.clear_memory(request).await?.cleared;
+            if cleared == 0 {
+                tell_if_missing(&client, &server).await;
+            }
             if json {
                 output::print_json(&json!({ "cleared": cleared }))?;
             } else {
@@ -90,6 +99,15 @@ pub(super) async fn run(arguments: Memory) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Tells that the catalog does not have an MCP server of which nothing is remembered: its name may be misspelt.
+async fn tell_if_missing(client: &Client, server: &str) {
+    if !server.is_empty()
+        && let Some(message) = names::missing_server(client, &[server]).await
+    {
+        output::note(message);
+    }
 }
 
 fn as_json(stats: &v1::GetMemoryStatsResponse) -> Value {

@@ -12,7 +12,7 @@ use toolgate_client::v1;
 use super::arguments::ClientArguments;
 use super::documents::{self, AgentStateFile};
 use super::failure::{Exit, Failure};
-use super::{json, output};
+use super::{json, names, output};
 use toolgate_core::deferral::Mode;
 
 const EXAMPLES: &str = "\
@@ -157,7 +157,15 @@ pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
     if let Some(options) = request.options.as_mut().filter(|_| !as_json && !handle_only) {
         options.explain = true;
     }
-    let answer = client.route(request).await?;
+    let servers =
+        request.options.as_ref().map(|options| options.servers.clone()).unwrap_or_default();
+    let answer = match client.route(request).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+            return Err(names::failure_of(&client, &servers, error).await);
+        }
+    };
     if handle_only {
         output::print(&format!("{}\n", answer.active_set_handle))?;
     } else if as_json {

@@ -9,6 +9,7 @@ use toolgate_client::v1;
 use super::arguments::ClientArguments;
 use super::failure::{Exit, Failure};
 use super::json::short;
+use super::names;
 use super::output;
 use super::table::{Column, render};
 use super::text::{counted, grouped, one_line};
@@ -68,7 +69,11 @@ pub(super) async fn remove(arguments: Unregister) -> Result<Exit, Failure> {
     let Unregister { server, etag, json, client } = arguments;
     let request =
         v1::UnregisterServerRequest { server: server.clone(), etag, ..Default::default() };
-    let answer = client.connect_to_change(DEADLINE).await?.unregister_server(request).await?;
+    let client = client.connect_to_change(DEADLINE).await?;
+    let answer = match client.unregister_server(request).await {
+        Ok(answer) => answer,
+        Err(error) => return Err(names::failure_of(&client, &[&server], error).await),
+    };
     if json {
         output::print_json(&json!({
             "server": server,

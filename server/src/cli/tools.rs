@@ -10,6 +10,7 @@ use toolgate_client::v1;
 
 use super::arguments::ClientArguments;
 use super::failure::{Exit, Failure};
+use super::names;
 use super::route::read_state;
 use super::table::{Column, render};
 use super::text::{counted, grouped, one_line};
@@ -47,7 +48,11 @@ pub(super) async fn run(arguments: Tools) -> Result<Exit, Failure> {
     let is_whole = arguments.server.is_none() && arguments.state.is_none();
     let state = read_state(arguments.state)?;
     let client = arguments.client.connect(DEADLINE).await?;
-    let tools = client.all_tools(arguments.server.as_deref(), state).await?;
+    let server = arguments.server.as_deref();
+    let tools = match client.all_tools(server, state).await {
+        Ok(tools) => tools,
+        Err(error) => return Err(names::failure_of(&client, server.as_slice(), error).await),
+    };
     if arguments.json {
         let tools: Vec<Value> = tools.iter().map(wire::tool).collect();
         output::print_json(&json!({ "tools": tools }))?;

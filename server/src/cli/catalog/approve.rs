@@ -9,6 +9,7 @@ use toolgate_client::v1;
 use crate::cli::arguments::ClientArguments;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::refusal_code;
+use crate::cli::names::{failure_of, unknown};
 use crate::cli::output::{self, BAD, GOOD};
 use crate::cli::text::{counted, one_line};
 
@@ -68,7 +69,10 @@ fn parse(text: &str) -> Result<(String, String), String> {
 pub(super) async fn run(arguments: Approve) -> Result<Exit, Failure> {
     let Approve { server, tools, all, json, client } = arguments;
     let client = client.connect_to_change(DEADLINE).await?;
-    let stored = client.all_tools(Some(&server), None).await?;
+    let stored = match client.all_tools(Some(&server), None).await {
+        Ok(stored) => stored,
+        Err(error) => return Err(failure_of(&client, &[&server], error).await),
+    };
     let waiting: Vec<&v1::Tool> = stored.iter().filter(|tool| tool.quarantined).collect();
     let approvals: Vec<v1::ToolApproval> = if all {
         waiting.iter().map(|tool| approval(&tool.name, &tool.hash)).collect()
@@ -86,7 +90,7 @@ pub(super) async fn run(arguments: Approve) -> Result<Exit, Failure> {
     if json {
         output::print_json(&as_json(&names, &answer))?;
     } else {
-        output::print(&report(&server, &names, &answer))?;
+        output::print(&report(&server, &names, &stored, &answer))?;
     }
     Ok(if answer.refusals.is_empty() { Exit::Done } else { Exit::Refused })
 }
@@ -120,18 +124,28 @@ fn as_json(names: &[String], answer: &v1::ApproveToolsResponse) -> Value {
     })
 }
 
-fn report(server: &str, names: &[String], answer: &v1::ApproveToolsResponse) -> String {
+fn report(
+    server: &str,
+    names: &[String],
+    stored: &[v1::Tool],
+    answer: &v1::ApproveToolsResponse,
+) -> String {
     let mut text = String::new();
     for name in names.iter().filter(|name| !is_refused(answer, name)) {
         text.push_str(&format!("{GOOD}approved{GOOD:#} {server}/{}\n", one_line(name, 128)));
     }
     for refusal in &answer.refusals {
         let why = match refusal.code() {
-            v1::RefusalCode::UnknownTool => "there is no such tool",
+            v1::RefusalCode::UnknownTool => {
+                let known = stored.iter().map(|tool| tool.name.as_str());
+                let list = format!("toolgate tools --server {server}");
+                unknown("there is no such tool", &refusal.name, known, &list)
+            }
             v1::RefusalCode::SchemaChanged => {
                 "its definition is another one: review it again (toolgate catalog quarantine list)"
+                    .to_owned()
             }
-            _ => "it was refused",
+            _ => "it was refused".to_owned(),
         };
         let name = one_line(&refusal.name, 128);
         text.push_str(&format!("{BAD}not approved{BAD:#} {server}/{name}: {why}\n"));
@@ -167,14 +181,25 @@ mod tests {
 
     #[test]
     fn answers_read_well() {
-        let refusal =
-            v1::ApprovalRefusal { name: "b".into(), code: v1::RefusalCode::SchemaChanged.into() };
-        let answer = v1::ApproveToolsResponse { catalog_revision: 7, refusals: vec![refusal] };
-        let names = ["a".to_owned(), "b".to_owned()];
-        let text = anstream::adapter::strip_str(&report("s", &names, &answer)).to_string();
-        for part in
-            ["approved s/a\n", "not approved s/b: its definition", "1 tool, catalog revision 7"]
-        {
+        let refusal = |name: &str, code: v1::RefusalCode| v1::ApprovalRefusal {
+            name: name.into(),
+            code: code.into(),
+        };
+        let refusals = vec![
+            refusal("b", v1::RefusalCode::SchemaChanged),
+            refusal("raed", v1::RefusalCode::UnknownTool),
+        ];
+        let answer = v1::ApproveToolsResponse { catalog_revision: 7, refusals };
+        let names = ["a", "b", "raed"].map(str::to_owned);
+        let stored = [v1::Tool { name: "read".into(), ..Default::default() }];
+        let text = report("s", &names, &stored, &answer);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        for part in [
+            "approved s/a\n",
+            "not approved s/b: its definition",
+            "not approved s/raed: there is no such tool: did you mean `read`? `toolgate tools --server s` lists them\n",
+            "1 tool, catalog revision 7",
+        ] {
             assert!(text.contains(part), "{text}\nlacks {part}");
         }
         assert_eq!(as_json(&names, &answer)["approved"], json!(["a"]));

@@ -10,6 +10,7 @@ use toolgate_client::v1;
 use super::read;
 use crate::cli::arguments::ClientArguments;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::names;
 use crate::cli::output::{self, ODD, STRONG};
 use crate::cli::text::{counted, one_line};
 use toolgate_core::safety::finding::escaped;
@@ -60,7 +61,11 @@ pub(super) async fn run(arguments: Quarantine) -> Result<Exit, Failure> {
     let Action::List { server, rules, definitions, json, client } = arguments.action;
     let scanner = read::scanner(rules.as_deref())?;
     let client = client.connect(DEADLINE).await?;
-    let tools = client.all_tools(server.as_deref(), None).await?;
+    let server = server.as_deref();
+    let tools = match client.all_tools(server, None).await {
+        Ok(tools) => tools,
+        Err(error) => return Err(names::failure_of(&client, server.as_slice(), error).await),
+    };
     let waiting: Vec<Waiting<'_>> = tools
         .iter()
         .filter(|tool| tool.quarantined)

@@ -1,11 +1,11 @@
 //! `toolgate gateway call`: a tool is called as a host calls it. Where that can't be, people are told why.
 
 use serde_json::{Value, json};
-use toolgate_core::nearest::nearest;
 use toolgate_mcp::ServerOverview;
 
 use super::{GatewayAddress, client};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::names::unknown;
 use crate::cli::output;
 
 /// Beginning of Gate's refusal of a name that it does not know.
@@ -29,7 +29,7 @@ pub(super) async fn call(
         let tools = tools_of(server, text_of(&listed));
         let list = format!("toolgate gateway why {server}");
         let problem = format!("{server} has no tool `{tool}`");
-        return Err(Failure::refused(unknown(&problem, tool, &tools, &list)));
+        return Err(Failure::refused(unknown(&problem, tool, tools.into_iter(), &list)));
     }
     client::print(&result)
 }
@@ -73,13 +73,13 @@ pub(super) async fn known(
     };
     let (found, others): (Vec<ServerOverview>, Vec<ServerOverview>) =
         overview.servers.into_iter().partition(|known| known.name == server);
-    let names: Vec<&str> = others.iter().map(|server| server.name.as_str()).collect();
+    let names = others.iter().map(|server| server.name.as_str());
     match found.into_iter().next() {
         Some(found) => Ok(Some(found)),
         None => {
             let problem = format!("the gateway has no server `{server}`");
             let list = "toolgate gateway status";
-            Err(failure(unknown(&problem, server, &names, list)))
+            Err(failure(unknown(&problem, server, names, list)))
         }
     }
 }
@@ -94,13 +94,6 @@ fn not_ready(server: &ServerOverview) -> Option<String> {
     let problem = problem.lines().next().unwrap_or_default();
     let problem = if problem.is_empty() { String::new() } else { format!(": {problem}") };
     Some(format!("{name} is not ready ({state}){problem}"))
-}
-
-fn unknown(problem: &str, name: &str, known: &[&str], list: &str) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!("{problem}: did you mean `{near}`? `{list}` lists them"),
-        None => format!("{problem}: `{list}` lists them"),
-    }
 }
 
 fn text_of(result: &Value) -> &str {

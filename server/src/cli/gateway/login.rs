@@ -23,6 +23,7 @@ use super::data_dir;
 use super::files::GatewayFiles;
 use crate::cli::arguments::ConfigArguments;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::names::unknown;
 use crate::cli::output;
 
 /// Folder of credentials in the gateway's data directory.
@@ -152,6 +153,7 @@ impl Place {
         let config = self.files.clone().settled().read()?.config;
         let name = &self.server;
         let entries = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
+        let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
         let entry = entries.into_iter().find(|entry| entry.name == *name);
         if let Some(problem) = entry.as_ref().and_then(|entry| entry.waits_for.as_ref()) {
             return Err(Failure::usage(format!("server.{name} waits: {problem}")));
@@ -169,7 +171,10 @@ impl Place {
                 return Err(Failure::usage(format!("server.{name} {problem}")));
             }
             None => {
-                return Err(Failure::usage(format!("the gateway's file has no server.{name}")));
+                let problem = format!("the gateway's file has no server.{name}");
+                let names = names.iter().map(String::as_str);
+                let list = "toolgate gateway status";
+                return Err(Failure::usage(unknown(&problem, name, names, list)));
             }
         };
         let oauth = config.server.get(name).and_then(|server| server.oauth.as_ref());
