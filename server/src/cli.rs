@@ -23,6 +23,7 @@ mod language_model;
 mod lint;
 mod llm;
 mod memory;
+mod missing;
 mod model;
 mod names;
 mod output;
@@ -57,7 +58,8 @@ use failure::{Exit, Failure};
 /// Runs the command line of this process and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse()
+        .unwrap_or_else(|error| missing::with_example(error, &Arguments::command()).exit());
     if let Command::EncoderWorker(arguments) = arguments.command {
         return worker::main(arguments.worker);
     }

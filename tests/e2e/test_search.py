@@ -185,6 +185,10 @@ def test_the_command_line_searches(
     nothing = search("+xylophone")
     assert (nothing.returncode, "+xylophone" in nothing.stdout) == (3, True), nothing
     assert '"form": "prefix"' in search("notes", "--json").stdout
+    for without in ([], [" "]):
+        told = search(*without)
+        assert told.returncode == 2
+        assert 'such as: toolgate search "is anyone waiting for my review?"' in told.stderr
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,11 @@ impl From<Detail> for v1::Detail {
 }
 
 pub(super) async fn run(mut route: Route) -> Result<Exit, Failure> {
+    if route.intents.iter().any(|intent| intent.trim().is_empty()) {
+        return Err(Failure::usage(
+            "an intent is blank: say what the agent wants to do, such as: toolgate route \"why did the nightly build fail?\"",
+        ));
+    }
     let state = read_state(route.state.take())?;
     let client = route.client.connect(DEADLINE).await?;
     let as_json = route.json;

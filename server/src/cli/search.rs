@@ -15,11 +15,12 @@ use super::{json, output};
 
 const EXAMPLES: &str = "\
 Examples:
+  toolgate search \"is anyone waiting for my review?\"
   toolgate search \"select:mcp__git__git_log,slack/send_message\"
   toolgate search mcp__git                      every tool of an MCP server; its name does as well
   toolgate search \"slack send\"                  keywords
   toolgate search \"+slack send\" --max-results 3  only tools that match slack
-  toolgate search \"is anyone waiting for my review?\" --json
+  toolgate search \"push my branch\" --json
 
 Exit code 3 when nothing is found.";
 
@@ -52,8 +53,14 @@ pub(super) struct Search {
 }
 
 pub(super) async fn run(search: Search) -> Result<Exit, Failure> {
+    let query = search.query.join(" ");
+    if query.trim().is_empty() {
+        return Err(Failure::usage(
+            "the query is blank: say what to look for, such as: toolgate search \"is anyone waiting for my review?\"",
+        ));
+    }
     let request = v1::SearchToolsRequest {
-        query: search.query.join(" "),
+        query,
         max_results: search.max_results,
         detail: v1::Detail::from(search.detail).into(),
         state: read_state(search.state)?,
