@@ -2,16 +2,16 @@
 //! the store.
 
 mod beside;
+mod data_directory;
 mod encoders;
 mod reload;
 mod security;
 mod stores;
 mod vetting;
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::packs::Packs;
 use toolgate_store::StoreError;
 
+pub use data_directory::Holder;
+pub(crate) use data_directory::{hold, holder};
 pub(crate) use encoders::{check_model, load_sides};
 pub(crate) use reload::Hangups;
 pub use reload::Reread;
@@ -50,9 +52,6 @@ pub(crate) use vetting::{read_rules, scanner};
 
 /// File name of the database in the data directory.
 pub const DATABASE: &str = "toolgate.db";
-
-/// File name of the lock in the data directory.
-const LOCK: &str = "toolgate.lock";
 
 /// Time that the collector may take to accept the last spans, once all calls are over.
 const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
@@ -83,10 +82,15 @@ pub enum ServeError {
     #[error("no GPU can be used, and one is required (encoder.gpus): {0}")]
     NoGpu(String),
     /// Another server uses the data directory.
-    #[error("the data directory {folder} is in use by another server (store.path sets another)")]
+    #[error(
+        "the data directory {folder} is in use by another server ({holder}): stop that one, or name another directory with \
+         --data-dir (store.path)"
+    )]
     InUse {
         /// The data directory.
         folder: String,
+        /// The server that uses it.
+        holder: Holder,
     },
     /// The data directory can't be created or written.
     #[error("the data directory {folder} can't be made or written; `toolgate doctor` looks closer")]
@@ -156,7 +160,10 @@ pub enum ServeError {
         source: io::Error,
     },
     /// An address can't be listened on.
-    #[error("{address} can't be listened on; another process may have it ({key} sets another)")]
+    #[error(
+        "{address} can't be listened on; another process may have it (`toolgate doctor` says whether it is a server of Toolgate; \
+         {key} sets another address)"
+    )]
     Listen {
         /// Address that can't be listened on.
         address: SocketAddr,
@@ -347,26 +354,6 @@ fn plane_config(
         memory: (config.memory.clone(), metrics.memory()),
         vetting: held.vetting.clone(),
     })
-}
-
-/// Locks the data directory. Two servers can't share it, because indexes follow only the changes of their own process.
-/// The lock is released when the process ends, even if it is killed.
-pub(crate) fn hold(folder: &Path) -> Result<File, ServeError> {
-    let path = folder.join(LOCK);
-    let failed = |source| ServeError::Folder { folder: folder.display().to_string(), source };
-    let mut private = DirBuilder::new();
-    private.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
-    private.create(folder).map_err(failed)?;
-    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(ServeError::InUse { folder: folder.display().to_string() })
-        }
-        Err(TryLockError::Error(source)) => Err(failed(source)),
-    }
 }
 
 async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {

@@ -1,4 +1,4 @@
-"""Tests what `toolgate doctor` says of the files that let callers in."""
+"""Tests what `toolgate doctor` says of the files that let callers in, and of a server that runs."""
 
 import json
 import subprocess
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import trustme
+from conftest import StartServer
+from toolgate_command import run
 from waiting import PATIENCE
 
 SECURITY = ("certificate", "callers", "safety rules")
@@ -66,3 +68,29 @@ def test_files_that_can_not_be_used(binary: Path, tmp_path: Path) -> None:
     assert "admin.key" in found["callers"]["detail"]
     assert "rules.yaml" in found["safety rules"]["detail"]
     assert all(check["advice"] for check in found.values())
+
+
+def test_a_server_that_holds_the_data_directory_is_told(
+    binary: Path, start_server: StartServer
+) -> None:
+    server = start_server({})
+    data = server.folder / "data"
+    held = f"process {server.process.pid}, which `ps -p {server.process.pid}` shows"
+    settings = {"TOOLGATE_STORE_PATH": str(data), "XDG_CONFIG_HOME": str(server.folder)}
+    done = run(binary, "doctor", "--json", env=settings)
+    [check] = [
+        check for check in json.loads(done.stdout)["checks"] if check["name"] == "data directory"
+    ]
+    assert check["status"] == "warn"
+    assert check["detail"] == f"{data} is in use by a server that runs ({held})"
+    assert "--data-dir" in check["advice"]
+    any_port = "127.0.0.1:0"
+    second = run(binary, "serve", "--listen", any_port, "--admin-listen", any_port, env=settings)
+    assert second.returncode == 1
+    assert (
+        f"the data directory {data} is in use by another server ({held}): stop that one, "
+        "or name another directory with --data-dir (store.path)"
+    ) in second.stderr
+    server.stop()
+    done = run(binary, "doctor", "--json", env=settings)
+    assert "data directory" not in {check["name"] for check in json.loads(done.stdout)["checks"]}

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::check::Check;
-use crate::serve::{DATABASE, ServeError, require_own};
+use crate::serve::{DATABASE, ServeError, holder, require_own};
 use toolgate_config::KeySource;
 use toolgate_core::error::with_causes;
 use toolgate_store::sqlite::SqliteStore;
@@ -25,7 +25,12 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
             "give this user the right to write there, or set store.path to another directory",
         ),
     };
-    vec![writable, check_space(directory)]
+    let held = holder(directory).map(|holder| {
+        Check::warn("data directory", format!("{place} is in use by a server that runs ({holder})")).advice(
+            "another server needs another directory: --data-dir (store.path), and other ports: --listen and --admin-listen",
+        )
+    });
+    [writable].into_iter().chain(held).chain([check_space(directory)]).collect()
 }
 
 /// Checks that the database in the directory can be read completely. Returns `None` if there is none yet.
@@ -136,6 +141,19 @@ mod tests {
         let checks = check(&directory.path().join("a/b"));
         assert_eq!((checks.len(), checks[0].status), (1, Status::Ok));
         assert!(!directory.path().join("a").exists());
+    }
+
+    #[test]
+    fn a_server_that_holds_the_directory_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let held = crate::serve::hold(directory.path()).expect("the lock");
+        let told =
+            || check(directory.path()).into_iter().find(|check| check.name == "data directory");
+        let warning = told().expect("a warning");
+        assert_eq!(warning.status, Status::Warn);
+        assert!(warning.advice.contains("--data-dir"), "{warning:?}");
+        drop(held);
+        assert!(told().is_none());
     }
 
     #[test]
