@@ -734,6 +734,27 @@ def test_what_a_call_names_wrong_is_told_with_the_nearest(binary: Path, tmp_path
         gateway.stop()
 
 
+def test_a_server_that_wrote_nothing_is_told_with_what_starts_it(
+    binary: Path, tmp_path: Path
+) -> None:
+    absent = '[server.absent]\ncommand = ["/nonexistent/program"]\n'
+    lazy = plain_server("lazy", start="lazy")
+    gateway = GatewayProcess(binary, tmp_path, lazy + absent)
+    gateway.start("lazy: idle")
+    try:
+        for name, want in (
+            ("lazy", ": it is started by the first call of one of its tools"),
+            ("absent", ": its last start failed, and it is tried again by itself, or now by "),
+        ):
+            done = run(binary, "gateway", "logs", name, "--url", gateway.url)
+            assert (done.returncode, done.stdout) == (0, "")
+            begins = f"{name} has written no lines to its standard error{want}"
+            assert done.stderr.startswith(begins), done.stderr
+        assert "/nonexistent/program" in done.stderr
+    finally:
+        gateway.stop()
+
+
 def test_an_address_for_a_service_beside_it_is_told_and_not_taken(
     binary: Path, tmp_path: Path
 ) -> None:

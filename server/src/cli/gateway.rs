@@ -7,6 +7,7 @@ mod files;
 mod import;
 mod install;
 mod login;
+mod logs;
 mod running;
 
 use std::path::{Path, PathBuf};
@@ -199,11 +200,7 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Login(arguments) => login::log_in(arguments).await,
         Action::Logout(place) => login::log_out(place).await,
         Action::Status { at, json } => status(&at, json).await,
-        Action::Logs { server, at } => {
-            calling::known(&at, &server, Failure::new).await?;
-            output::print(&client::text(&at, &format!("gateway/logs/{server}")).await?)?;
-            Ok(Exit::Done)
-        }
+        Action::Logs { server, at } => logs::show(&at, &server).await,
         Action::Restart { server, at } => {
             let known = calling::known(&at, &server, Failure::new).await?;
             if let Some(known) = known.filter(|known| known.is_held) {
