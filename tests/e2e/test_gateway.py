@@ -684,7 +684,8 @@ def test_without_a_gateway_people_are_told_how_to_start_one(binary: Path, comman
     assert done.returncode == 4
     assert done.stderr == (
         f"error: no gateway answers at {url} (Connection refused): start it with "
-        "`toolgate gateway`, or name another with --url\n"
+        "`toolgate gateway`, or name the address of one that listens elsewhere "
+        "(--listen, gateway.listen) with --url\n"
     )
 
 
@@ -753,6 +754,16 @@ def test_a_server_that_wrote_nothing_is_told_with_what_starts_it(
         assert "/nonexistent/program" in done.stderr
     finally:
         gateway.stop()
+
+
+def test_what_is_no_server_or_no_gateway_is_told(binary: Path, gateway: GatewayProcess) -> None:
+    done = run(binary, "usage", "--endpoint", gateway.url)
+    assert done.returncode == 4
+    for part in ("no Toolgate server: it answers with HTTP status 404", "server.listen", "7070"):
+        assert part in done.stderr
+    done = run(binary, "usage", "--llm", gateway.url)
+    assert done.returncode == 1
+    assert f"what answers at {gateway.url} is no LLM proxy (404 Not Found)" in done.stderr
 
 
 def test_an_address_for_a_service_beside_it_is_told_and_not_taken(

@@ -96,15 +96,39 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// End of the HTTP/2 error of a server that answered with HTTP/1.
+const HTTP_1: &str = "frame with invalid size";
+
+/// Beginning of the message of an answer that is none of gRPC. The HTTP status stands at its end.
+const NO_GRPC: &str = "grpc-status header missing";
+
+impl Failure {
+    /// Returns the failure of a call to something that is no Toolgate server. `met` says what is known of it.
+    fn foreign(met: &str) -> Self {
+        Self::unreachable(format!(
+            "what answers at the endpoint is no Toolgate server: {met}\n  --endpoint and TOOLGATE_ENDPOINT name the gRPC address of a \
+             server (server.listen, by default http://127.0.0.1:7070), not that of its metrics (7071), of a gateway (7080) or of an LLM \
+             proxy (7090); for a gateway's own plane it is --endpoint gateway"
+        ))
+    }
+}
+
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
+            ClientError::Unreachable { cause, .. } if cause.ends_with(HTTP_1) => {
+                Self::foreign("it answers with HTTP/1, and gRPC is HTTP/2")
+            }
+            ClientError::Call(call) if call.message.starts_with(NO_GRPC) => {
+                let status = call.message.rsplit(' ').next().unwrap_or_default();
+                Self::foreign(&format!("it answers with HTTP status {status}, and not with gRPC"))
+            }
             ClientError::Unreachable { endpoint, cause } => Self {
                 exit: Exit::Unreachable,
                 message: format!(
                     "no Toolgate server at {endpoint} ({cause})\n  start one with `toolgate serve`, or \
-                     name the gRPC address of one (server.listen, not that of its metrics) with \
-                     --endpoint or TOOLGATE_ENDPOINT"
+                     name the gRPC address of one (server.listen, not that of its metrics, of a \
+                     gateway or of an LLM proxy) with --endpoint or TOOLGATE_ENDPOINT"
                 ),
             },
             ClientError::Endpoint { .. } => Self::usage(format!("--endpoint: {error}")),
@@ -128,6 +152,10 @@ impl From<ConfigErrors> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use toolgate_client::{CallError, Code};
+
     use super::*;
 
     #[test]
@@ -140,6 +168,35 @@ mod tests {
         for part in ["http://127.0.0.1:7070", "toolgate serve", "--endpoint"] {
             assert!(failure.message().contains(part), "{}", failure.message());
         }
+    }
+
+    #[test]
+    fn what_is_no_toolgate_server_is_told_with_the_port_that_is_meant() {
+        let call = |message: &str| CallError {
+            rpc: "GetUsage",
+            code: Code::Unimplemented,
+            reason: None,
+            reason_name: String::new(),
+            message: message.to_owned(),
+            metadata: BTreeMap::new(),
+            violations: Vec::new(),
+            retry_delay: None,
+        };
+        let status = "grpc-status header missing, mapped from HTTP status code 404";
+        let cause = "connection error detected: frame with invalid size";
+        let endpoint = "http://127.0.0.1:7080";
+        for (error, met) in [
+            (ClientError::Call(Box::new(call(status))), "HTTP status 404"),
+            (ClientError::Unreachable { endpoint: endpoint.into(), cause: cause.into() }, "HTTP/1"),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(failure.exit(), Exit::Unreachable);
+            for part in [met, "server.listen", "7070", "--endpoint gateway"] {
+                assert!(failure.message().contains(part), "{}", failure.message());
+            }
+        }
+        let other = Failure::from(ClientError::Call(Box::new(call("not served"))));
+        assert_eq!(other.exit(), Exit::Failed);
     }
 
     #[test]

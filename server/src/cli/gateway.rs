@@ -142,7 +142,7 @@ impl GatewayAddress {
             url: &self.url,
             credentials: &self.credentials,
             name: "gateway",
-            remedy: "start it with `toolgate gateway`, or name another with --url",
+            remedy: "start it with `toolgate gateway`, or name the address of one that listens elsewhere (--listen, gateway.listen) with --url",
         }
     }
 }

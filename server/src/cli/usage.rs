@@ -68,7 +68,7 @@ pub(super) async fn run(arguments: Usage) -> Result<Exit, Failure> {
             url,
             credentials: &arguments.client.credentials,
             name: "LLM proxy",
-            remedy: "start it with `toolgate llm`, or name another with --llm",
+            remedy: "start it with `toolgate llm`, or name the address of one that listens elsewhere (--listen, llm.listen) with --llm",
         };
         return proxy::show(at, arguments.json).await;
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate_client::TlsOptions;
 use toolgate_mcp::Overview;
+use ureq::http::StatusCode;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 use super::GatewayAddress;
@@ -181,18 +182,29 @@ async fn blocking(
     send: impl FnOnce() -> Result<ureq::http::Response<ureq::Body>, ureq::Error> + Send + 'static,
 ) -> Result<String, Failure> {
     let place = format!("no {} answers at {}", at.name, at.url);
+    let foreign = format!("what answers at {} is no {}", at.url, at.name);
     let remedy = at.remedy;
     let sent = tokio::task::spawn_blocking(move || {
         let mut response = send().map_err(|error| unanswered(&place, remedy, &error))?;
         let body = response.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
         let body = body.map_err(|error| Failure::new(error.to_string()))?;
-        if response.status().is_success() {
+        let status = response.status();
+        if status.is_success() {
             Ok(body)
+        } else if is_foreign(status, &body) {
+            Err(Failure::new(format!("{foreign} ({status}): {remedy}")))
         } else {
-            Err(Failure::new(format!("{}: {}", response.status(), body.trim())))
+            Err(Failure::new(format!("{status}: {}", body.trim())))
         }
     });
     sent.await.map_err(|error| Failure::new(error.to_string()))?
+}
+
+/// Returns true if a refusal is none of a gateway or a proxy: these say in plain words what is wrong.
+fn is_foreign(status: StatusCode, body: &str) -> bool {
+    let body = body.trim_start();
+    let says_nothing = body.is_empty() || body.starts_with('<');
+    status == StatusCode::METHOD_NOT_ALLOWED || (status == StatusCode::NOT_FOUND && says_nothing)
 }
 
 /// Returns the failure of a request that nobody answered.
@@ -208,6 +220,15 @@ fn unanswered(place: &str, remedy: &str, error: &ureq::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_without_plain_words_is_of_something_else() {
+        assert!(is_foreign(StatusCode::NOT_FOUND, ""));
+        assert!(is_foreign(StatusCode::NOT_FOUND, "<!DOCTYPE HTML>\n<html>"));
+        assert!(is_foreign(StatusCode::METHOD_NOT_ALLOWED, "{}"));
+        assert!(!is_foreign(StatusCode::NOT_FOUND, "no server \"x\"\n"));
+        assert!(!is_foreign(StatusCode::FORBIDDEN, ""));
+    }
 
     #[test]
     fn answers_are_read_out_of_json_and_of_events() {
