@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import pty
 import re
 import socket
 import subprocess
@@ -27,8 +29,8 @@ from gateway_process import (
     text_of,
 )
 from plain_mcp_server import TOOLS, URI, lines
-from toolgate_command import command_environment, run
-from toolgate_process import ToolgateProcess
+from toolgate_command import PATIENT_PLANE, command_environment, run
+from toolgate_process import ToolgateProcess, remove_reserve
 from waiting import PATIENCE, wait_until
 
 SERVERS = ["notes", "other"]
@@ -764,6 +766,43 @@ def test_what_is_no_server_or_no_gateway_is_told(binary: Path, gateway: GatewayP
     done = run(binary, "usage", "--llm", gateway.url)
     assert done.returncode == 1
     assert f"what answers at {gateway.url} is no LLM proxy (404 Not Found)" in done.stderr
+
+
+def said_at_a_terminal(binary: Path, folder: Path, *settings: str) -> str:
+    """Returns what a gateway writes on a terminal until its servers are there."""
+    folder.mkdir()
+    gateway = GatewayProcess(binary, folder, plain_server("notes"))
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen(
+        gateway.command("--listen", "127.0.0.1:0", *settings),
+        stdin=subprocess.DEVNULL,
+        stderr=terminal,
+        env={**command_environment(), **PATIENT_PLANE},
+    )
+    os.close(terminal)
+    said = b""
+    try:
+        while b"behind discover_tools" not in said:
+            said += os.read(screen, 4096)
+    finally:
+        process.terminate()
+        process.wait(60)
+        os.close(screen)
+        remove_reserve(folder / "data")
+    return said.decode()
+
+
+def test_audited_changes_are_on_a_terminal_only_if_they_are_asked_for(
+    binary: Path, tmp_path: Path
+) -> None:
+    audited = "toolgate::audit"
+    assert audited not in said_at_a_terminal(binary, tmp_path / "usual")
+    asked = said_at_a_terminal(binary, tmp_path / "asked", "--set", "log.level=info")
+    assert audited in asked
+    folder = tmp_path / "log"
+    folder.mkdir()
+    with GatewayProcess(binary, folder, plain_server("notes")) as gateway:
+        assert audited in "".join(gateway.said), "a log that nobody watches has them"
 
 
 def test_an_address_for_a_service_beside_it_is_told_and_not_taken(

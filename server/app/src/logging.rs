@@ -14,13 +14,18 @@ pub fn start(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
     start_with(filter(config), config, spans)
 }
 
-/// Starts them beside a program that writes on the same screen: it has audited changes from `info` on alone.
+/// Starts them on a screen that a person reads for something else: audited changes are on it only if the level or the format asks
+/// for them.
 #[must_use]
-pub fn start_beside_program(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
-    let is_told = matches!(config.level, LogLevel::Info | LogLevel::Debug | LogLevel::Trace);
+pub fn start_on_screen(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
+    start_with(filter_on_screen(config), config, spans)
+}
+
+fn filter_on_screen(config: LogConfig) -> String {
+    let is_detailed = matches!(config.level, LogLevel::Info | LogLevel::Debug | LogLevel::Trace);
+    let is_asked_for = is_detailed || config.format == LogFormat::Json;
     let filter = filter(config);
-    let filter = if is_told { filter } else { filter.replace(AUDITED, "") };
-    start_with(filter, config, spans)
+    if is_asked_for { filter } else { filter.replace(AUDITED, "") }
 }
 
 fn start_with(filter: String, config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
@@ -45,5 +50,24 @@ fn name(level: LogLevel) -> &'static str {
         LogLevel::Info => "info",
         LogLevel::Debug => "debug",
         LogLevel::Trace => "trace",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_has_audited_changes_only_if_they_are_asked_for() {
+        let has_them = |level, format| {
+            let config = LogConfig { level, format, intents: false };
+            assert!(filter(config).contains(AUDITED), "{level:?}: a log has them at each level");
+            filter_on_screen(config).contains(AUDITED)
+        };
+        assert!(!has_them(LogLevel::Error, LogFormat::Text));
+        assert!(!has_them(LogLevel::Warn, LogFormat::Text));
+        assert!(has_them(LogLevel::Warn, LogFormat::Json));
+        assert!(has_them(LogLevel::Info, LogFormat::Text));
+        assert!(has_them(LogLevel::Trace, LogFormat::Text));
     }
 }

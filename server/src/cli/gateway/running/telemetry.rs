@@ -1,5 +1,6 @@
 //! Logs and spans of a gateway's process, by the keys of the service: `log.*` and `telemetry.*`.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use toolgate_app::logging;
@@ -13,15 +14,18 @@ const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 pub(in crate::cli) struct GatewayTelemetry(Exporting);
 
 impl GatewayTelemetry {
-    /// Starts them as the configuration of a service says.
+    /// Starts them as the configuration of a service says, and at a terminal as on a person's screen.
     pub(in crate::cli) fn start(parsed: &Parsed) -> Self {
+        if std::io::stderr().is_terminal() {
+            return Self::start_beside_program(parsed);
+        }
         let telemetry = logging::start(log(parsed), &parsed.config.telemetry);
         Self(telemetry.export())
     }
 
-    /// Starts them for a process that starts a program, on whose screen audited changes would stand.
+    /// Starts them for a process that starts a program, whose screen it is wherever standard error goes.
     pub(in crate::cli) fn start_beside_program(parsed: &Parsed) -> Self {
-        let telemetry = logging::start_beside_program(log(parsed), &parsed.config.telemetry);
+        let telemetry = logging::start_on_screen(log(parsed), &parsed.config.telemetry);
         Self(telemetry.export())
     }
 
