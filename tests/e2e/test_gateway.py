@@ -758,6 +758,14 @@ def test_a_server_that_wrote_nothing_is_told_with_what_starts_it(
         gateway.stop()
 
 
+def test_a_server_that_is_not_there_is_told_once(binary: Path, tmp_path: Path) -> None:
+    nobody = '[server.web]\nurl = "http://127.0.0.1:1/mcp"\n'
+    gateway = GatewayProcess(binary, tmp_path, nobody)
+    gateway.start("web: waiting")
+    gateway.stop()
+    assert "rmcp" not in "".join(gateway.said), "the library's own lines are left out"
+
+
 def test_what_is_no_server_or_no_gateway_is_told(binary: Path, gateway: GatewayProcess) -> None:
     done = run(binary, "usage", "--endpoint", gateway.url)
     assert done.returncode == 4

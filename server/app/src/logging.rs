@@ -8,6 +8,9 @@ use toolgate_config::{LogConfig, LogFormat, LogLevel, TelemetryConfig};
 /// Part of the filter that has all audited changes.
 const AUDITED: &str = ",toolgate::audit=info";
 
+/// Target of the MCP library about connections of servers that ended. The gateway says what becomes of each.
+const CONNECTIONS: &str = "rmcp::transport::worker";
+
 /// Starts logging and the export of spans. A second call changes nothing.
 #[must_use]
 pub fn start(config: LogConfig, spans: &TelemetryConfig) -> Telemetry {
@@ -40,7 +43,7 @@ pub fn filter(config: LogConfig) -> String {
     let level = name(config.level);
     let intents = if config.intents { "info" } else { "off" };
     // Targets match by prefix, so `toolgate` covers every crate of this workspace.
-    format!("warn,toolgate={level}{AUDITED},{DEGRADED}=off,{INTENTS}={intents}")
+    format!("warn,{CONNECTIONS}=off,toolgate={level}{AUDITED},{DEGRADED}=off,{INTENTS}={intents}")
 }
 
 fn name(level: LogLevel) -> &'static str {
