@@ -27,7 +27,7 @@ pub enum FetchError {
         model: String,
     },
     /// The hub could not be reached, or the connection broke and could not be restored.
-    #[error("model hub: {url}: {cause}")]
+    #[error("the model hub can't be reached at {url} ({cause})")]
     Unreachable {
         /// The address asked for.
         url: String,

