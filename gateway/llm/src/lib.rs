@@ -26,6 +26,7 @@ mod opener;
 mod provider;
 mod proxy;
 mod raw;
+mod reasons;
 mod refusals;
 mod remembered;
 mod responses;
@@ -52,6 +53,7 @@ pub use config::{
 pub use money::{Cost, Usd};
 pub use provider::Provider;
 pub use proxy::{CarriedChat, ChatPath, Plane, Proxy, ProxyError};
+pub use reasons::meaning_of;
 pub use savings::{ModelTotals, Savings, Totals, Usage};
 pub use serving::{Pace, Peer, serve_routes};
 pub use tenant::{Authentication, Caller, PresentedKey, Refusal};

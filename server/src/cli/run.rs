@@ -10,7 +10,7 @@ use clap::Args;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toolgate_gateway_llm::{Config, Cost, ModelTotals, Provider, Savings, Totals, Usd};
+use toolgate_gateway_llm::{Config, Cost, ModelTotals, Provider, Savings, Totals, Usd, meaning_of};
 
 use super::failure::{Exit, Failure};
 use super::gateway::GatewayTelemetry;
@@ -280,12 +280,17 @@ fn report(totals: &Totals, accounts: &[ModelTotals]) -> String {
     }
     lines.extend(totals.cost.as_ref().map(in_money));
     lines.extend(without_price(accounts));
-    let reasons: Vec<String> =
-        totals.passed.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-    if !reasons.is_empty() {
-        lines.push(format!("  sent as they came: {}", reasons.join(", ")));
+    if !totals.passed.is_empty() {
+        lines.push("  sent as they came:".to_owned());
+        lines.extend(totals.passed.iter().map(|(reason, count)| passed_line(reason, *count)));
     }
     lines.join("\n")
+}
+
+/// Returns how many requests were sent as they came for a reason, and what it means.
+fn passed_line(reason: &str, count: u64) -> String {
+    let meaning = meaning_of(reason).unwrap_or("docs/llm-proxy.md says more");
+    format!("    {count} {reason}: {meaning}")
 }
 
 /// Returns what requests cost and would have cost. All of it is of those whose usage the provider told.
@@ -354,7 +359,9 @@ mod tests {
             text.contains("2 requests") && text.contains("about 100 tokens saved, net"),
             "{text}"
         );
-        assert!(text.contains("computed") && text.contains("few-tools 3"), "{text}");
+        assert!(text.contains("computed"), "{text}");
+        let passed = "\n    3 few-tools: the definitions are smaller than `defer_above`";
+        assert!(text.ends_with(passed), "{text}");
         assert!(!text.contains("provider counted"), "{text}");
         assert!(!text.contains("money") && !text.contains("price"), "{text}");
     }
