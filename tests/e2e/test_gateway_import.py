@@ -297,3 +297,4 @@ def test_a_fresh_home_has_nothing_to_import(binary: Path, tmp_path: Path) -> Non
     done = imported(binary, tmp_path)
     assert done.returncode == 0
     assert "no host's file" in done.stderr
+    assert "`toolgate gateway --help` shows how" in done.stderr

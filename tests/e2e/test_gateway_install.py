@@ -143,6 +143,7 @@ def test_a_replacement_needs_the_gateways_file(tmp_path: Path) -> None:
     outcome = install(tmp_path, "cursor", "--replace", "--yes")
     assert outcome.returncode == 2
     assert "gateway.toml" in outcome.stderr
+    assert "`toolgate gateway import` makes one" in outcome.stderr
     assert not (tmp_path / ".cursor").exists()
 
 

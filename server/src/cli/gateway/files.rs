@@ -114,7 +114,7 @@ fn entry(place: Place) -> ServerConfig {
 }
 
 /// Reads the gateway's own file.
-fn read_own(path: &Path) -> Result<Config, Failure> {
+pub(super) fn read_own(path: &Path) -> Result<Config, Failure> {
     Config::read(path).map_err(|error| match error {
         ConfigError::Read { .. } if path == Path::new(DEFAULT_FILE) => Failure::usage(format!(
             "{error}; `toolgate gateway import` makes one of the servers of your hosts, `toolgate gateway --help` shows an example, --config names another file"

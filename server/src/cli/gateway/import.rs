@@ -77,7 +77,9 @@ pub(super) fn run(import: &Import) -> Result<Exit, Failure> {
     let known = known.map_err(|error| Failure::usage(error.to_string()))?;
     let sources = sources(&home, &std::env::current_dir()?, &own_urls(&known));
     if sources.is_empty() {
-        output::note("no host's file names an MCP server");
+        output::note(
+            "no host's file here names an MCP server; `toolgate gateway --help` shows how gateway.toml names one",
+        );
         return Ok(Exit::Done);
     }
     output::print(&render(

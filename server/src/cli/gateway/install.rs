@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use toolgate_import::{ENTRY, FoundServer, Host, HostFile, Scope, Surroundings, Target};
-use toolgate_mcp::Config;
 
 use super::super::failure::{Exit, Failure};
 use super::super::output;
-use super::files::own_urls;
+use super::files::{own_urls, read_own};
 use super::import::{is_at, is_set};
 
 /// Unchanged lines around a change.
@@ -149,9 +148,9 @@ fn doubles(install: &Install, host: Host, path: &Path, text: &str) -> Result<Vec
     if install.remove {
         return Ok(Vec::new());
     }
-    let own = match Config::read(&install.config) {
+    let own = match read_own(&install.config) {
         Ok(config) => config,
-        Err(error) if install.replace => return Err(Failure::usage(error.to_string())),
+        Err(failure) if install.replace => return Err(failure),
         Err(_) => return Ok(Vec::new()),
     };
     let home = std::env::home_dir().unwrap_or_default();
