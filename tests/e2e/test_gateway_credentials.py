@@ -217,21 +217,62 @@ def test_a_stored_token_is_used_with_its_own_key_alone(
     key.write_text(second)
     gateway.start("needs login")
     assert gateway.echo("of another key")["isError"] is True
+    # The key that is missing has a name, of which nobody makes the key.
+    listed = credentials(gateway, exits=3)
+    missing = listed.split("needs the key ")[1].split(",")[0]
+    assert f"is sealed with the key {missing}" in state(gateway)["problem"]
+    assert first not in listed
+    assert second not in listed
     assert gateway.stop() == 0
     assert guarded.calls == []
     known = len(guarded.tokens)
-    # The new key seals, and the one of before still opens: what is renewed is of the new one.
+    # The new key seals, and the one of before still opens: a start seals anew what that had sealed.
     key.write_text(f"{second}\n{first}\n")
     gateway.start(" ready: ")
-    assert len(guarded.tokens) == known
-    guarded.refuse_known_tokens()
-    assert text_of(gateway.echo("renewed")) == "renewed"
+    assert "1 login sealed anew with the key" in "".join(gateway.said)
+    assert f"nothing needs the key {missing} any more" in credentials(gateway)
     assert gateway.stop() == 0
     key.write_text(second)
     gateway.start(" ready: ")
     assert text_of(gateway.echo("rotated")) == "rotated"
-    assert len(guarded.tokens) == known + 1
+    assert len(guarded.tokens) == known
     assert_silent(gateway, guarded)
+
+
+def test_a_new_key_is_made_while_the_gateway_runs(
+    binary: Path, tmp_path: Path, guarded: GuardedServer
+) -> None:
+    gateway = Gateway(binary, tmp_path, config(guarded.url)).start("needs login")
+    log_in(gateway)
+    gateway.wait_for(" ready: ")
+    key = tmp_path / "data" / "credentials" / "key"
+    before = key.read_text()
+    said = credentials(gateway, "--rotate")
+    assert "1 login sealed anew" in said
+    assert before not in key.read_text()
+    assert len(key.read_text().split()) == 1, "nothing needs the key of before"
+    known = len(guarded.tokens)
+    # It renews its login, and keeps it under the new key.
+    guarded.refuse_known_tokens()
+    assert text_of(gateway.echo("renewed")) == "renewed"
+    assert gateway.stop() == 0
+    gateway.start(" ready: ")
+    assert text_of(gateway.echo("kept")) == "kept"
+    assert len(guarded.tokens) == known + 1
+    assert_silent(gateway, guarded, said)
+
+
+def credentials(gateway: GatewayProcess, *words: str, exits: int = 0) -> str:
+    """What `toolgate gateway credentials` says."""
+    done = subprocess.run(
+        command(gateway, "credentials", *words),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=command_environment(),
+    )
+    assert done.returncode == exits, done.stderr
+    return done.stdout + done.stderr
 
 
 def test_a_login_that_ended_at_its_issuer_is_asked_for_again(

@@ -8,8 +8,12 @@ mod authorizer;
 mod challenge;
 mod client;
 mod discovery;
+mod files;
+mod key_file;
+mod keys;
 mod login;
 mod requester;
+mod sealing;
 mod secret;
 mod store;
 #[cfg(test)]
@@ -20,8 +24,10 @@ pub(crate) use addresses::is_loopback;
 pub(crate) use authorizer::Authorizer;
 pub(crate) use challenge::Challenge;
 pub use client::is_safe;
+pub use keys::KeyId;
 pub use login::{Login, LoginClient, log_out};
 pub use requester::Requester;
+pub use sealing::{KeyUse, Sealing};
 pub use secret::Secret;
 pub use store::{CredentialStore, Owner};
 

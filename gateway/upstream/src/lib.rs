@@ -30,8 +30,8 @@ pub use connection::{
     Change, Completion, Connection, ConnectionOwner, ListChange, ServerIdentity, ServerMessage,
 };
 pub use credentials::{
-    Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
-    Requester, Secret, is_safe, log_out,
+    Authorization, CredentialError, CredentialStore, KeyId, KeyUse, Login, LoginClient,
+    OAuthClient, Owner, Requester, Sealing, Secret, is_safe, log_out,
 };
 pub use eras::Eras;
 pub use error::UpstreamError;

@@ -3,6 +3,7 @@
 mod authentication;
 mod calling;
 mod client;
+mod credentials;
 mod files;
 mod import;
 mod install;
@@ -83,6 +84,8 @@ enum Action {
     Login(login::LogIn),
     /// Remove the tokens of a login, and revoke them.
     Logout(login::Place),
+    /// Show the keys that stored logins are sealed with, and seal them with a new one.
+    Credentials(credentials::Credentials),
     /// Show a gateway's servers, and what hosts asked of it.
     Status {
         #[command(flatten)]
@@ -199,6 +202,7 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Check { file, mcp_json } => check(GatewayFiles { config: file, mcp_json }),
         Action::Login(arguments) => login::log_in(arguments).await,
         Action::Logout(place) => login::log_out(place).await,
+        Action::Credentials(arguments) => credentials::run(arguments),
         Action::Status { at, json } => status(&at, json).await,
         Action::Logs { server, at } => logs::show(&at, &server).await,
         Action::Restart { server, at } => {

@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 use super::challenge::Challenge;
 use super::client::{AuthClient, unavailable};
 use super::discovery::{Discovered, discover, is_same_issuer, server_metadata};
+use super::files::Stamp;
 use super::login::{add, client_of};
-use super::store::{Stamp, Stored};
+use super::store::Stored;
 use super::tokens::{self, Registered, Token, TokenError};
 use super::{
     Authorization, CredentialError, CredentialStore, OAuthClient, Owner, Requester, Secret,
@@ -130,6 +131,15 @@ impl Authorizer {
     /// Returns whether a person's login gives the tokens.
     pub(crate) fn takes_login(&self) -> bool {
         matches!(self.kind, Kind::Login { .. })
+    }
+
+    /// Returns why the stored login can't be read; `None` if it can, or there is none.
+    pub(crate) fn unreadable(&self) -> Option<String> {
+        let Kind::Login { store, owner, .. } = &self.kind else { return None };
+        match store.load(owner) {
+            Err(CredentialError::Login(problem)) => Some(problem),
+            _ => None,
+        }
     }
 
     /// Returns the token to send; `None` if there is none yet, so that the server's refusal says where to get one.

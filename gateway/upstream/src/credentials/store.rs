@@ -1,27 +1,27 @@
-//! The store of credentials: a file for each, encrypted with AES-256-GCM, under a name that says nothing.
+//! The store of credentials: a file for each, encrypted with AES-256-GCM, under a name that says nothing. A file says by which key
+//! it is sealed; its name is a part of what is sealed, so that no file stands for another's.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 
+use super::files::{Stamp, lock_file, make_folder, read, replace, unusable};
+use super::key_file::{KeyFile, NO_KEY};
+use super::keys::{ID_LEN, KeyId, KeyRing};
 use super::tokens::{Registered, Token};
 use super::{CredentialError, Secret};
 
 /// Beginning of a file, with the version of its format.
-const MAGIC: &[u8] = b"TGCRED1\n";
+const MAGIC: &[u8] = b"TGCRED2\n";
 
-/// File of the key, if the operator names none.
-const KEY_FILE: &str = "key";
+/// The same of the version before, whose files name no key, and are bound to their owner instead of their name.
+const MAGIC_OF_BEFORE: &[u8] = b"TGCRED1\n";
 
-const KEY_LEN: usize = 32;
-
-/// Largest file, in bytes.
-const FILE_MAX: u64 = 1 << 20;
+/// Characters of a credential's file name.
+const NAME_LEN: usize = 32;
 
 /// Owner of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +40,25 @@ pub struct CredentialStore(Arc<Inner>);
 
 struct Inner {
     folder: PathBuf,
-    /// Key that seals.
-    key: LessSafeKey,
-    /// Keys of before, which open as well.
-    old: Vec<LessSafeKey>,
+    keys: Keys,
+}
+
+/// Keys of a store, by who keeps them.
+pub(super) enum Keys {
+    /// The operator. They are those of the start.
+    Named(Arc<KeyRing>),
+    /// The store.
+    Own(KeyFile),
+}
+
+/// Content of a file, as far as it is known without a key.
+pub(super) enum Content<'f> {
+    /// Sealed with a key, and what is sealed.
+    Sealed(KeyId, &'f [u8]),
+    /// The same, of the version before.
+    Unnamed(&'f [u8]),
+    /// No credential.
+    Damaged,
 }
 
 /// Credential as it is stored.
@@ -62,15 +77,6 @@ pub(crate) struct Stored {
     pub(crate) token: Token,
 }
 
-/// Mark of a file's content, which differs after each change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    modified: SystemTime,
-    length: u64,
-    #[cfg(unix)]
-    inode: u64,
-}
-
 impl Owner {
     /// Returns the operator as the owner of a server's credential.
     #[must_use]
@@ -79,7 +85,7 @@ impl Owner {
     }
 
     /// Returns bytes that no other owner has.
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let parts = [&self.tenant, &self.principal, &self.server];
         let sized = |part: &&String| {
             let length = (part.len() as u64).to_be_bytes();
@@ -103,16 +109,22 @@ impl CredentialStore {
     /// [`CredentialError::Store`] if the folder or the key can't be used.
     pub fn open(folder: &Path, key: Option<&Secret>) -> Result<Self, CredentialError> {
         make_folder(folder).map_err(|error| unusable(folder, &error.to_string()))?;
-        let key = match key {
-            Some(key) => key.reveal().trim().to_owned(),
-            None => own_key(&folder.join(KEY_FILE))?,
+        let keys = match key {
+            Some(key) => {
+                let ring = KeyRing::parse(key.reveal());
+                Keys::Named(Arc::new(
+                    ring.ok_or_else(|| CredentialError::Store(NO_KEY.to_owned()))?,
+                ))
+            }
+            None => Keys::Own(KeyFile::open(folder)?),
         };
-        let keys: Option<Vec<LessSafeKey>> = key.lines().map(parsed_key).collect();
-        let mut keys = keys.unwrap_or_default().into_iter();
-        let key = keys.next().ok_or_else(|| {
-            CredentialError::Store("the key must have 64 hexadecimal digits".to_owned())
-        })?;
-        Ok(Self(Arc::new(Inner { folder: folder.to_owned(), key, old: keys.collect() })))
+        Ok(Self(Arc::new(Inner { folder: folder.to_owned(), keys })))
+    }
+
+    /// Returns whether the store keeps its keys itself.
+    #[must_use]
+    pub fn has_own_keys(&self) -> bool {
+        matches!(self.0.keys, Keys::Own(_))
     }
 
     /// Returns the scopes that the next login to a server should ask for, as far as they are known.
@@ -141,32 +153,45 @@ impl CredentialStore {
     /// [`CredentialError::Login`] if it is damaged or of another key, and [`CredentialError::Store`] if it can't be read.
     pub(crate) fn load(&self, owner: &Owner) -> Result<Option<Stored>, CredentialError> {
         let path = self.path(owner);
-        let mut bytes = Vec::new();
-        match File::open(&path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable(&path, &error.to_string())),
-        }
-        let opened = self.decrypted(owner, &bytes);
-        let stored = opened.and_then(|opened| serde_json::from_slice(&opened).ok());
-        let foreign =
-            || format!("{}: it is damaged, or of another key: log in again", path.display());
-        stored.map(Some).ok_or_else(|| CredentialError::Login(foreign()))
+        let Some(bytes) = read(&path)? else { return Ok(None) };
+        let stored = serde_json::from_slice(&self.opened(owner, &path, &bytes)?);
+        stored.map(Some).map_err(|_other| damaged())
+    }
+
+    /// Opens the content of a credential's file.
+    fn opened(&self, owner: &Owner, path: &Path, bytes: &[u8]) -> Result<Vec<u8>, CredentialError> {
+        let keys = self.keys()?;
+        let opened = match content(bytes) {
+            Content::Sealed(id, sealed) => {
+                if !keys.ids().any(|known| known == id) {
+                    return Err(CredentialError::Login(missing_key(id, &keys)));
+                }
+                keys.opened(Some(id), &bound_to(id, path), sealed)
+            }
+            Content::Unnamed(sealed) => keys.opened(None, &owner.bytes(), sealed),
+            Content::Damaged => None,
+        };
+        opened.ok_or_else(damaged)
     }
 
     /// Writes a credential in the place of the one before.
     pub(crate) fn save(&self, owner: &Owner, stored: &Stored) -> Result<(), CredentialError> {
         let path = self.path(owner);
-        let failed = |problem: &str| unusable(&path, problem);
-        let text = serde_json::to_vec(stored).map_err(|error| failed(&error.to_string()))?;
-        let sealed = self.encrypted(owner, text).ok_or_else(|| failed("it can't be encrypted"))?;
-        let draft = path.with_extension(format!("draft-{}", std::process::id()));
-        let written = write_new(&draft, &sealed).and_then(|()| fs::rename(&draft, &path));
-        written.map_err(|error| {
-            // A draft that can't be removed either is overwritten by the next.
-            let _left = fs::remove_file(&draft);
-            failed(&error.to_string())
-        })
+        let text = serde_json::to_vec(stored);
+        self.write(&path, text.map_err(|error| unusable(&path, &error.to_string()))?)
+    }
+
+    /// Seals a text with the key that seals now, and writes it in the place of what was there.
+    pub(super) fn write(&self, path: &Path, text: Vec<u8>) -> Result<(), CredentialError> {
+        let _keys_stay = match &self.0.keys {
+            Keys::Own(file) => Some(file.hold()?),
+            Keys::Named(_) => None,
+        };
+        let keys = self.keys()?;
+        let id = keys.first();
+        let sealed = keys.sealed(&bound_to(id, path), text);
+        let sealed = sealed.ok_or_else(|| unusable(path, "it can't be encrypted"))?;
+        replace(path, &[MAGIC, &id.bytes(), &sealed].concat())
     }
 
     /// Removes a credential. Returns whether there was one.
@@ -181,20 +206,14 @@ impl CredentialStore {
 
     /// Returns the mark of a credential's file; `None` if there is none.
     pub(crate) fn stamp(&self, owner: &Owner) -> Option<Stamp> {
-        let file = fs::metadata(self.path(owner)).ok()?;
-        Some(Stamp {
-            modified: file.modified().ok()?,
-            length: file.len(),
-            #[cfg(unix)]
-            inode: std::os::unix::fs::MetadataExt::ino(&file),
-        })
+        Stamp::of(&self.path(owner))
     }
 
     /// Waits until no other process renews the credential, and keeps others waiting until the file is dropped.
     pub(crate) async fn lock(&self, owner: &Owner) -> Result<File, CredentialError> {
-        let path = self.path(owner).with_extension("lock");
+        let path = self.path(owner);
         let locked = tokio::task::spawn_blocking(move || -> io::Result<File> {
-            let file = private_options().write(true).create(true).truncate(false).open(&path)?;
+            let file = lock_file(&path.with_extension("lock"))?;
             file.lock()?;
             Ok(file)
         });
@@ -208,88 +227,60 @@ impl CredentialStore {
         self.0.folder.join(hex::encode(&digest.as_ref()[..16]))
     }
 
-    /// Returns a file's content. The owner is a part of what is sealed, so that no file stands for another's.
-    fn encrypted(&self, owner: &Owner, mut text: Vec<u8>) -> Option<Vec<u8>> {
-        let mut nonce = [0; NONCE_LEN];
-        getrandom::fill(&mut nonce).ok()?;
-        let sealing = Nonce::assume_unique_for_key(nonce);
-        let aad = Aad::from(owner.bytes());
-        self.0.key.seal_in_place_append_tag(sealing, aad, &mut text).ok()?;
-        Some([MAGIC, &nonce, &text].concat())
+    /// Returns who keeps the keys.
+    pub(super) fn kept_keys(&self) -> &Keys {
+        &self.0.keys
     }
 
-    fn decrypted(&self, owner: &Owner, bytes: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, sealed) = bytes.strip_prefix(MAGIC)?.split_at_checked(NONCE_LEN)?;
-        let opened = |key: &LessSafeKey| {
-            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-            let mut text = sealed.to_vec();
-            let opened = key.open_in_place(nonce, Aad::from(owner.bytes()), &mut text).ok()?;
-            Some(opened.to_vec())
+    /// Returns the keys as they are now.
+    pub(super) fn keys(&self) -> Result<Arc<KeyRing>, CredentialError> {
+        match &self.0.keys {
+            Keys::Named(ring) => Ok(Arc::clone(ring)),
+            Keys::Own(file) => file.ring(),
+        }
+    }
+
+    /// Returns the paths of all credentials.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, CredentialError> {
+        let folder = &self.0.folder;
+        let listed = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let listed = listed.map_err(|error| unusable(folder, &error.to_string()))?;
+        let is_credential = |name: &str| {
+            name.len() == NAME_LEN && name.bytes().all(|byte| byte.is_ascii_hexdigit())
         };
-        std::iter::once(&self.0.key).chain(&self.0.old).find_map(opened)
+        let files =
+            listed.into_iter().filter(|file| file.file_name().to_str().is_some_and(is_credential));
+        Ok(files.map(|file| file.path()).collect())
     }
 }
 
-/// Returns the key of a file, which is made if it is not there.
-fn own_key(path: &Path) -> Result<String, CredentialError> {
-    let failed = |error: io::Error| unusable(path, &error.to_string());
-    let mut key = [0; KEY_LEN];
-    getrandom::fill(&mut key)
-        .map_err(|error| unusable(path, &format!("no random numbers: {error}")))?;
-    // Complete before it has its name, so that no other process reads half of it.
-    let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    write_new(&draft, hex::encode(key).as_bytes()).map_err(failed)?;
-    let made = fs::hard_link(&draft, path);
-    let _left = fs::remove_file(&draft);
-    match made {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
+/// Returns what a file has, as far as it is known without a key.
+pub(super) fn content(bytes: &[u8]) -> Content<'_> {
+    if let Some(sealed) = bytes.strip_prefix(MAGIC_OF_BEFORE) {
+        return Content::Unnamed(sealed);
     }
-    check_private(path)?;
-    fs::read_to_string(path).map(|key| key.trim().to_owned()).map_err(failed)
-}
-
-fn parsed_key(text: &str) -> Option<LessSafeKey> {
-    let key: [u8; KEY_LEN] = hex::decode(text.trim()).ok()?.try_into().ok()?;
-    UnboundKey::new(&AES_256_GCM, &key).ok().map(LessSafeKey::new)
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = private_options().write(true).create(true).truncate(true).open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-fn private_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-#[cfg(unix)]
-fn check_private(path: &Path) -> Result<(), CredentialError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = fs::metadata(path).map_err(|error| unusable(path, &error.to_string()))?;
-    if mode.permissions().mode() & 0o077 == 0 {
-        return Ok(());
+    let named = bytes.strip_prefix(MAGIC).and_then(<[u8]>::split_first_chunk::<ID_LEN>);
+    match named {
+        Some((id, sealed)) => Content::Sealed(KeyId::of_bytes(*id), sealed),
+        None => Content::Damaged,
     }
-    Err(unusable(path, "others can read the key: chmod 600, and log in again if they may have"))
 }
 
-#[cfg(not(unix))]
-fn check_private(_path: &Path) -> Result<(), CredentialError> {
-    Ok(())
+/// Returns what a file's content is bound to: its key and its name, which is its owner's.
+pub(super) fn bound_to(id: KeyId, path: &Path) -> Vec<u8> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    [MAGIC, &id.bytes(), name].concat()
 }
 
-fn unusable(path: &Path, problem: &str) -> CredentialError {
-    CredentialError::Store(format!("{}: {problem}", path.display()))
+fn damaged() -> CredentialError {
+    CredentialError::Login("it is damaged, or of another key: log in again".to_owned())
+}
+
+/// Returns what is to be done about a credential whose key is not there.
+fn missing_key(id: KeyId, keys: &KeyRing) -> String {
+    let there: Vec<String> = keys.ids().map(|id| id.to_string()).collect();
+    format!(
+        "it is sealed with the key {id}, which is not there (there is {}): add that key on a line below, or log in again",
+        there.join(", ")
+    )
 }

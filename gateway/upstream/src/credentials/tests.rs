@@ -16,10 +16,11 @@ use url::Url;
 use super::challenge::Challenge;
 use super::client::{AuthClient, Lookup};
 use super::discovery::discover;
+use super::keys::KeyRing;
 use super::store::Stored;
 use super::tokens::{Registered, Token};
 use super::{
-    Authorization, Authorizer, CredentialError, CredentialStore, Login, OAuthClient, Owner,
+    Authorization, Authorizer, CredentialError, CredentialStore, KeyUse, Login, OAuthClient, Owner,
     Requester, Secret,
 };
 use crate::target::{Endpoint, Upstream};
@@ -637,7 +638,7 @@ fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
         .expect("a folder")
         .map(|file| file.expect("a file"))
         .collect();
-    assert_eq!(files.len(), 2, "the key and one credential, no draft");
+    assert_eq!(files.len(), 3, "the key, its lock and one credential, no draft");
     for file in &files {
         let bytes = std::fs::read(file.path()).expect("a file");
         let text = String::from_utf8_lossy(&bytes);
@@ -650,12 +651,16 @@ fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
         }
     }
     // A file under another's name is not another's credential.
-    let mine = files.iter().find(|file| file.file_name() != "key").expect("a file").path();
+    let is_credential = |path: &std::path::Path| {
+        !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("key"))
+    };
+    let mine = files.iter().map(std::fs::DirEntry::path).find(|path| is_credential(path));
+    let mine = mine.expect("a file");
     kept.save(&other, &credential).expect("a credential that is kept");
     let theirs = std::fs::read_dir(folder.path())
         .expect("a folder")
         .map(|file| file.expect("a file").path());
-    let theirs = theirs.filter(|path| *path != mine && path.file_name().expect("a name") != "key");
+    let theirs = theirs.filter(|path| *path != mine && is_credential(path));
     for path in theirs {
         std::fs::copy(&mine, path).expect("a copy");
     }
@@ -693,6 +698,99 @@ fn keys_of_before_open_and_the_first_seals() {
     assert!(open(&["aa"]).load(&owner()).is_err());
     let odd = Secret::new(format!("{}\nshort", "aa".repeat(32)));
     assert!(CredentialStore::open(folder.path(), Some(&odd)).is_err());
+}
+
+fn owners() -> [Owner; 2] {
+    let of_ann =
+        Owner { tenant: "acme".to_owned(), principal: "ann".to_owned(), server: "s".to_owned() };
+    [owner(), of_ann]
+}
+
+#[test]
+fn what_older_keys_sealed_comes_to_the_first_whoever_owns_it() {
+    let folder = TempDir::new().expect("a folder");
+    let open = |keys: &[&str]| {
+        let lines: Vec<String> = keys.iter().map(|key| key.repeat(32)).collect();
+        let keys = Secret::new(lines.join("\n"));
+        CredentialStore::open(folder.path(), Some(&keys)).expect("a store")
+    };
+    for owner in owners() {
+        open(&["aa"]).save(&owner, &credential("https://x/mcp")).expect("a kept credential");
+    }
+    let uses =
+        |sealing: &[KeyUse]| -> Vec<usize> { sealing.iter().map(|key| key.credentials).collect() };
+    let both = open(&["bb", "aa"]);
+    assert_eq!(uses(&both.sealing().expect("a store that can be read").keys), [0, 2]);
+    assert_eq!(both.reseal().expect("a store that can be written"), 2);
+    assert_eq!(uses(&both.sealing().expect("a store that can be read").keys), [2, 0]);
+    assert_eq!(both.reseal().expect("a store that can be written"), 0);
+    for owner in owners() {
+        let loaded = open(&["bb"]).load(&owner).expect("a store that can be read");
+        assert_eq!(loaded.expect("a credential").server, "https://x/mcp");
+    }
+    // The missing key has a name, which is no part of it.
+    let without = open(&["aa"]);
+    let sealing = without.sealing().expect("a store that can be read");
+    assert_eq!((uses(&sealing.keys), uses(&sealing.missing)), (vec![0], vec![2]));
+    let told = without.load(&owner()).expect_err("an error").to_string();
+    for id in [sealing.missing[0].id, sealing.keys[0].id] {
+        assert!(told.contains(&id.to_string()), "{told}");
+    }
+    assert!(!told.contains("bbbb") && !told.contains("aaaa"), "{told}");
+    assert_eq!(without.reseal().expect("a store that can be read"), 0, "it can't be opened");
+}
+
+#[tokio::test]
+async fn what_another_process_renews_is_left_to_it() {
+    let folder = TempDir::new().expect("a folder");
+    let kept = store(&folder);
+    for owner in owners() {
+        kept.save(&owner, &credential("https://x/mcp")).expect("a kept credential");
+    }
+    let lock = kept.lock(&owner()).await.expect("a lock");
+    assert_eq!(kept.rotate().expect("a store that can be written"), 1);
+    let uses = |store: &CredentialStore| -> Vec<usize> {
+        let keys = store.sealing().expect("a store that can be read").keys;
+        keys.iter().map(|key| key.credentials).collect()
+    };
+    assert_eq!(uses(&kept), [1, 1], "its key stays");
+    drop(lock);
+    assert_eq!(kept.rotate().expect("a store that can be written"), 2);
+    assert_eq!(uses(&kept), [2], "nothing needs the keys of before");
+}
+
+#[test]
+fn a_new_key_is_taken_by_everybody_who_has_the_store_open() {
+    let folder = TempDir::new().expect("a folder");
+    let [ours, theirs] = [store(&folder), store(&folder)];
+    let [one, other] = owners();
+    ours.save(&one, &credential("https://x/mcp")).expect("a kept credential");
+    assert_eq!(theirs.rotate().expect("a store that can be written"), 1);
+    assert!(ours.load(&one).expect("a store that can be read").is_some());
+    ours.save(&other, &credential("https://x/mcp")).expect("a kept credential");
+    let sealing = theirs.sealing().expect("a store that can be read");
+    assert_eq!((sealing.keys.len(), sealing.keys[0].credentials), (1, 2));
+    let key = Secret::new("ab".repeat(32));
+    let named = CredentialStore::open(folder.path(), Some(&key)).expect("a store");
+    assert!(named.rotate().is_err(), "the operator's keys are the operator's");
+}
+
+#[test]
+fn what_an_earlier_version_sealed_is_read_and_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let kept = store(&folder);
+    kept.save(&owner(), &credential("https://x/mcp")).expect("a kept credential");
+    let key = std::fs::read_to_string(folder.path().join("key")).expect("a key");
+    let keys = KeyRing::parse(&key).expect("keys");
+    let text = serde_json::to_vec(&credential("https://y/mcp")).expect("JSON");
+    let sealed = keys.sealed(&owner().bytes(), text).expect("a sealed text");
+    let path = kept.files().expect("a folder").pop().expect("a file");
+    std::fs::write(&path, [b"TGCRED1\n", &sealed[..]].concat()).expect("a file");
+    let loaded = kept.load(&owner()).expect("a store that can be read").expect("a credential");
+    assert_eq!(loaded.server, "https://y/mcp");
+    assert_eq!(kept.sealing().expect("a store that can be read").unnamed, 1);
+    kept.rotate().expect("a store that can be written");
+    assert!(kept.load(&owner()).expect("a store that can be read").is_some(), "its key stays");
 }
 
 #[cfg(unix)]

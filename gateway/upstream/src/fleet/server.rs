@@ -656,11 +656,17 @@ impl Server {
 
     /// Returns what is to be done where a login is missing.
     fn login_problem(&self) -> String {
-        if self.authorizer.is_some() {
-            format!("it asks for a login: toolgate gateway login {}", self.entry.name)
-        } else {
-            "it asks for a login (HTTP 401): see `auth` of its entry".to_owned()
-        }
+        let Some(authorizer) = &self.authorizer else {
+            return "it asks for a login (HTTP 401): see `auth` of its entry".to_owned();
+        };
+        let unreadable = authorizer.unreadable();
+        let of_stored =
+            unreadable.map(|problem| format!(" (of the one that is stored: {problem})"));
+        let name = &self.entry.name;
+        format!(
+            "it asks for a login: toolgate gateway login {name}{}",
+            of_stored.unwrap_or_default()
+        )
     }
 
     /// Lists the tools of a server that starts, and what else is kept of one that is put off.

@@ -1,7 +1,7 @@
 //! `toolgate gateway login` and `logout`: a person's login at the authorization server of an MCP server.
 
 use std::io::{BufRead as _, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use toolgate_upstream::{
     CredentialError, CredentialStore, Endpoint, Entry, Login, Owner, Upstream,
 };
 
+use super::credentials;
 use super::data_dir;
 use super::files::GatewayFiles;
 use crate::cli::arguments::ConfigArguments;
@@ -27,7 +28,7 @@ use crate::cli::names::unknown;
 use crate::cli::output;
 
 /// Folder of credentials in the gateway's data directory.
-const FOLDER: &str = "credentials";
+pub(super) const FOLDER: &str = "credentials";
 
 /// Path that a login leads back to.
 const CALLBACK: &str = "/callback";
@@ -78,15 +79,16 @@ struct Found {
 }
 
 /// Opens the store of credentials of a gateway.
-fn store(config: &Config, data: &std::path::Path) -> Result<CredentialStore, Failure> {
+pub(super) fn store(config: &Config, data: &Path) -> Result<CredentialStore, Failure> {
     let key = config.credential_key().map_err(|error| Failure::usage(error.to_string()))?;
     CredentialStore::open(&data.join(FOLDER), key.as_ref()).map_err(failure)
 }
 
-/// Opens the store where a server takes logins. One that can't be opened matters only if the file asks for logins.
+/// Opens the store where a server takes logins, and seals anew what older keys had sealed. One that can't be opened matters only if
+/// the file asks for logins.
 pub(super) fn store_if_needed(
     config: &Config,
-    data: &std::path::Path,
+    data: &Path,
 ) -> Result<Option<CredentialStore>, Failure> {
     let entries = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
     let takes_login = |entry: &Entry| match &entry.upstream {
@@ -105,7 +107,11 @@ pub(super) fn store_if_needed(
             output::note(format_args!("nobody can log in to a server: {}", failure.message()));
             Ok(None)
         }
-        store => store.map(Some),
+        Err(failure) => Err(failure),
+        Ok(store) => {
+            credentials::reseal_and_tell(&store);
+            Ok(Some(store))
+        }
     }
 }
 
@@ -279,6 +285,6 @@ fn open(url: &str) {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
-fn failure(error: CredentialError) -> Failure {
+pub(super) fn failure(error: CredentialError) -> Failure {
     Failure::new(error.to_string())
 }
