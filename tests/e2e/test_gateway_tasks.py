@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,12 +72,48 @@ def test_the_result_of_a_task_is_cut_and_its_rest_is_read_by_handle(
         assert whole["structuredContent"] == {"spades": 1_000}
 
 
-def declaring_tasks(gateway: GatewayProcess, method: str, params: Json, path: str) -> Json:
-    """The result of a request of a host that declares tasks."""
+def test_an_id_that_another_process_gave_again_leads_to_no_task_of_before(
+    binary: Path, tmp_path: Path
+) -> None:
+    log, path = tmp_path / "log", "/mcp/s/mine"
+    log.with_name(f"{log.name}.go").touch()
+    command = json.dumps([sys.executable, str(BEGUN), str(log)])
+    with GatewayProcess(binary, tmp_path, f"[server.mine]\ncommand = {command}") as gateway:
+        dig: Json = {"name": "dig", "arguments": {}}
+        before = declaring_tasks(gateway, "tools/call", dig, path)
+        at = ["--url", gateway.url]
+        restart = [str(binary), "gateway", "restart", "mine", *at]
+        subprocess.run(restart, check=True, capture_output=True)
+
+        def is_anew() -> bool:
+            """Whether its server runs since the restart."""
+            status = [str(binary), "gateway", "status", "--json", *at]
+            told = subprocess.run(status, check=True, capture_output=True, text=True).stdout
+            [mine] = json.loads(told)["servers"]
+            return bool(mine["restarts"] == 1 and mine["state"] == "ready")
+
+        wait_until(is_anew)
+        after = declaring_tasks(gateway, "tools/call", dig, path)
+        answer = task_answer(gateway, "tasks/get", {"taskId": before["taskId"]}, path)
+        assert answer.get("error", {}).get("code") == -32602, answer
+        state = declaring_tasks(gateway, "tasks/get", {"taskId": after["taskId"]}, path)
+        assert state["status"] == "completed"
+        asked = [sent["params"]["taskId"] for sent in messages(log, "tasks/get")]
+        assert asked == ["task-0"], "both have this ID at their server"
+
+
+def task_answer(gateway: GatewayProcess, method: str, params: Json, path: str) -> Json:
+    """The answer to a request of a host that declares tasks."""
     body = message(method, params)
     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = TASKS
     name = {"Mcp-Name": params["taskId"]} if "taskId" in params else {}
-    status, answer = gateway.post(path, body, name)
-    assert status == 200, answer
+    answer: Json = gateway.post(path, body, name)[1]
+    return answer
+
+
+def declaring_tasks(gateway: GatewayProcess, method: str, params: Json, path: str) -> Json:
+    """The result of such a request."""
+    answer = task_answer(gateway, method, params, path)
+    assert "result" in answer, answer
     result: Json = answer["result"]
     return result

@@ -371,6 +371,7 @@ impl Face {
             principal,
             level: *self.level.lock(),
             sees_servers: self.shows_several(),
+            process: None,
         }
     }
 

@@ -19,8 +19,8 @@ use toolgate_core::safety::Scanner;
 use toolgate_core::tokens::count;
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
-    CredentialStore, Eras, Fleet, HeaderParameters, Listing, Processes, RequestError, ServerState,
-    ServerStatus, Supervisor,
+    CredentialStore, Eras, Fleet, HeaderParameters, Leaving, Listing, Processes, RequestError,
+    ServerState, ServerStatus, Supervisor,
 };
 
 use crate::audit::Audit;
@@ -229,6 +229,20 @@ pub struct ServerOverview {
     /// Number of tools that it says only read, and that count as ones that write since it is not trusted.
     #[serde(default)]
     pub unbelieved_readers: usize,
+    /// What still runs by an entry that it had before, the oldest first.
+    #[serde(default)]
+    pub leaving: Vec<LeavingOverview>,
+}
+
+/// Processes and connections that a changed entry left behind, for people. They finish what they run, and end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeavingOverview {
+    /// Calls that run.
+    pub calls: usize,
+    /// Tasks that run.
+    pub tasks: usize,
+    /// Longest time until they are ended, in seconds.
+    pub ends_within: f64,
 }
 
 /// Server's listing, as far as annotations go.
@@ -1064,6 +1078,13 @@ impl KnownTool {
         Self { says_read_only, needs_task, result_characters, parameters, definition }
     }
 }
+impl LeavingOverview {
+    fn of(leaving: &Leaving) -> Self {
+        let Leaving { calls, tasks, ends_within } = *leaving;
+        Self { calls, tasks, ends_within: ends_within.as_secs_f64() }
+    }
+}
+
 
 impl ServerOverview {
     fn of(status: ServerStatus) -> Self {
@@ -1081,6 +1102,7 @@ impl ServerOverview {
             withheld: Vec::new(),
             is_held: status.is_held,
             is_circuit_open: status.is_circuit_open,
+            leaving: status.leaving.iter().map(LeavingOverview::of).collect(),
             unbelieved_readers: 0,
         }
     }

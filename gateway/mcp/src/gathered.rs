@@ -339,6 +339,7 @@ async fn asked_list(
             asker: None,
             requester: caller.requester(),
             sent: None,
+            process: None,
         };
         let answer = gateway.fleet().request(server, request, deadline).await;
         let page = match answer.map(RawObject::of) {

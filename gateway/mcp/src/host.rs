@@ -46,6 +46,8 @@ pub(crate) struct Host<'a> {
     pub(crate) level: Option<LoggingLevel>,
     /// True if its face has several servers, so that messages say whose they are.
     pub(crate) sees_servers: bool,
+    /// Process that runs the task that the request is about, if it is one's.
+    pub(crate) process: Option<u64>,
 }
 
 /// Reason for which a request has no result.
@@ -172,12 +174,12 @@ impl Host<'_> {
             let waiting = Waiting { call, open: Vec::new(), asked: 0 };
             return self.wait(waiting, &purpose).await;
         }
-        let mut result = if tasks::may_begin(self, server, method) {
+        let (mut result, process) = if tasks::may_begin(self, server, method) {
             Box::pin(tasks::begin(self, server, params)).await?
         } else {
-            self.send(server, method, params).await?
+            (self.send(server, method, params).await?, self.process)
         };
-        tasks::seal(self, server, method, &name, &mut result);
+        tasks::seal(self, server, method, &name, &mut result, process);
         if asking::asks(&result)
             && let Some(state) = result.text("requestState").map(Cow::into_owned)
         {
@@ -296,6 +298,7 @@ impl Host<'_> {
             asker: None,
             requester: self.caller.requester(),
             sent: None,
+            process: self.process,
         }
     }
 

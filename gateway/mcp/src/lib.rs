@@ -63,7 +63,7 @@ pub use config::{
     Auth, AuthConfig, AuthMethod, Config, ConfigError, EntryFile, MissingValue, OAuthConfig,
     ServerConfig, ShownNames, TlsConfig, line_of,
 };
-pub use gateway::{Gateway, GatewayChange, Overview, Seen, ServerOverview};
+pub use gateway::{Gateway, GatewayChange, LeavingOverview, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};
 pub use registrations::Registrations;
 pub use replicas::Replica;

@@ -74,6 +74,9 @@ pub(crate) enum Content {
         server: String,
         /// ID that the server gave it.
         id: String,
+        /// Process that runs it; `None` behind a URL.
+        #[serde(default)]
+        process: Option<u64>,
     },
     /// Person who is to connect to a server.
     Person {

@@ -19,7 +19,7 @@ use crate::raw::RawObject;
 use crate::results::Results;
 use crate::sealed::{Content, Purpose};
 use crate::{calling, cutting, gathered};
-use begun::BegunTask;
+use begun::{BegunTask, TaskId};
 use starting::{Begun, Started};
 
 /// Methods about tasks, of both revisions that have some.
@@ -58,17 +58,18 @@ pub(crate) fn may_begin(host: &Host<'_>, server: &str, method: &str) -> bool {
 }
 
 /// Sends a call that may become a task. If its host leaves before the server has told the task's ID, the task is cancelled by it.
+/// Returns the answer, and the process that gave it.
 pub(crate) async fn begin(
     host: &Host<'_>,
     server: &str,
     params: Map<String, Value>,
-) -> Result<RawObject, Failure> {
+) -> Result<(RawObject, Option<u64>), Failure> {
     let started = starting::start(host, server, params, ID_AWAITED, task_in).await?;
-    let Started { result, task } = started;
+    let Started { result, task, process } = started;
     if let Some(mut task) = task {
         task.unheeded.is_heeded();
     }
-    Ok(result)
+    Ok((result, process))
 }
 
 /// Returns the task that an answer stands for.
@@ -84,11 +85,13 @@ pub(crate) fn seal(
     method: &str,
     name: &str,
     result: &mut RawObject,
+    process: Option<u64>,
 ) {
     if !result.is("resultType", "task") {
         return;
     }
     if let Some(id) = result.text(ID).map(Cow::into_owned) {
+        let id = TaskId { id, process };
         result.set(ID, &Value::from(sealed(host, server, &id)));
         // Something else may have the name of a tool.
         if method != "tools/call" {
@@ -98,8 +101,8 @@ pub(crate) fn seal(
     }
 }
 
-/// Notes a task that the call of a tool began. `id` is its server's ID of it, and `shown` that by which hosts list it.
-fn note_begun(host: &Host<'_>, server: &str, id: String, shown: String, tool: &str) {
+/// Notes a task that the call of a tool began. `shown` is the ID by which hosts list it.
+fn note_begun(host: &Host<'_>, server: &str, id: TaskId, shown: String, tool: &str) {
     let known = host.gateway.tool_for(host.caller, server, tool);
     let begun = BegunTask {
         server: server.to_owned(),
@@ -113,8 +116,9 @@ fn note_begun(host: &Host<'_>, server: &str, id: String, shown: String, tool: &s
 }
 
 /// Returns the gateway's own ID of a task.
-fn sealed(host: &Host<'_>, server: &str, id: &str) -> String {
-    let content = Content::Task { server: server.to_owned(), id: id.to_owned() };
+fn sealed(host: &Host<'_>, server: &str, id: &TaskId) -> String {
+    let TaskId { id, process } = id.clone();
+    let content = Content::Task { server: server.to_owned(), id, process };
     host.gateway.seal().seal(content, &purpose(&host.principal), KEPT)
 }
 
@@ -132,7 +136,7 @@ fn end_of(state: &RawObject) -> Option<Outcome> {
 }
 
 /// Notes that a task of the principal is seen to have ended, once: preconditions are judged by its call, which is audited.
-async fn note_end(host: &Host<'_>, server: &str, id: &str, outcome: Outcome) {
+async fn note_end(host: &Host<'_>, server: &str, id: &TaskId, outcome: Outcome) {
     let ended = host.gateway.begun_tasks().end(&host.caller.owner(), server, id);
     let Some(task) = ended else { return };
     if outcome != Outcome::Cancelled
@@ -171,7 +175,8 @@ pub(crate) async fn request(
         return Err(refused(ErrorData::missing_required_client_capability(required)));
     }
     let Task { server, id, shown } = Task::of(host, only, &params).map_err(refused)?;
-    params.insert(ID.to_owned(), Value::from(id.as_str()));
+    params.insert(ID.to_owned(), Value::from(id.id.as_str()));
+    let host = &at_process(host, &id);
     let result = host.request(&server, method, params).await;
     let mut result = result.map_err(|failure| (server.clone(), failure))?;
     if let Some(outcome) = end_of(&result) {
@@ -221,8 +226,7 @@ fn each_result(answer: &mut RawObject, change: impl Fn(&mut RawObject)) {
 /// Task that a request names.
 struct Task {
     server: String,
-    /// ID that the server gave it.
-    id: String,
+    id: TaskId,
     /// ID that the host has for it.
     shown: String,
 }
@@ -243,8 +247,8 @@ impl Task {
             only.is_none_or(|only| only == server) && host.gateway.sees(&host.caller.tenant, server)
         };
         match opened {
-            Some(Content::Task { server, id }) if is_open(&server) => {
-                Ok(Self { server, id, shown })
+            Some(Content::Task { server, id, process }) if is_open(&server) => {
+                Ok(Self { server, id: TaskId { id, process }, shown })
             }
             _ => {
                 let problem = "there is no such task of this caller";
@@ -256,6 +260,11 @@ impl Task {
 
 fn of_id(id: &str) -> Map<String, Value> {
     Map::from_iter([(ID.to_owned(), Value::from(id))])
+}
+
+/// Returns the host as one whose requests go to the process of a task.
+fn at_process<'h>(host: &Host<'h>, id: &TaskId) -> Host<'h> {
+    Host { process: id.process, ..host.clone() }
 }
 
 fn refused(error: ErrorData) -> (String, Failure) {

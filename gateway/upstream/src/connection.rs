@@ -24,6 +24,7 @@ use toolgate_telemetry::McpSpan;
 use crate::credentials::Authorizer;
 use crate::eras::Era;
 use crate::error::UpstreamError;
+use crate::fleet::process_number;
 use crate::listening::{AbortOnDrop, Listener};
 use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, StandardError};
@@ -69,6 +70,8 @@ pub struct Connection {
     service: RunningService<RoleClient, Handler>,
     tap: Tap,
     transport: &'static str,
+    /// Number of its process; `None` for a URL.
+    process: Option<u64>,
     stderr: StandardError,
     changes: watch::Receiver<u64>,
     tasks: RunningTasks,
@@ -432,6 +435,7 @@ impl Connection {
             service,
             tap,
             transport,
+            process: matches!(upstream, Upstream::Process(_)).then(process_number),
             stderr,
             changes,
             tasks: RunningTasks::default(),
@@ -626,6 +630,21 @@ impl Connection {
     /// it runs none.
     pub(crate) fn tasks_until(&self) -> Option<Instant> {
         self.tasks.until().filter(|_| !self.has_ended())
+    }
+
+    /// Returns the number of tasks that were begun on this connection and run, as far as the server's answers say.
+    pub(crate) fn tasks(&self) -> usize {
+        if self.has_ended() { 0 } else { self.tasks.count() }
+    }
+
+    /// Returns the number of its process; `None` for a URL.
+    pub(crate) fn process(&self) -> Option<u64> {
+        self.process
+    }
+
+    /// Returns whether it is to this process, which runs.
+    pub(crate) fn is_to(&self, process: u64) -> bool {
+        self.process == Some(process) && !self.has_ended()
     }
 
     /// Returns whether a task of this ID was begun on this connection and runs.

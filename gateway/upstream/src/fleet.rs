@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -33,6 +32,7 @@ mod own;
 mod principals;
 mod problem;
 mod put_off;
+mod sent;
 mod server;
 mod spawning;
 #[cfg(test)]
@@ -44,6 +44,8 @@ mod turns;
 mod watched;
 
 pub use put_off::KeptList;
+pub use sent::Sent;
+pub(crate) use sent::process_number;
 use server::Server;
 use watched::Watched;
 pub use watched::Watching;
@@ -193,6 +195,19 @@ pub struct ServerStatus {
     pub is_held: bool,
     /// True if its last calls failed one after another, so that one call at a time is tried.
     pub is_circuit_open: bool,
+    /// What still runs by an entry that it had before, the oldest first.
+    pub leaving: Vec<Leaving>,
+}
+
+/// Processes and connections by an entry that has changed. They finish what they run, and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// Calls that run.
+    pub calls: usize,
+    /// Tasks that run behind the answers of their calls, as far as the server's answers say.
+    pub tasks: usize,
+    /// Longest time until they are ended.
+    pub ends_within: Duration,
 }
 
 /// Request to a server.
@@ -211,8 +226,11 @@ pub struct Request {
     pub asker: Option<Asker>,
     /// Principal whose own credential it takes, where the server has one for each; `None` for the operator.
     pub requester: Option<Requester>,
-    /// Set to true when it is sent, where somebody wants to know: dropped before, it has no effects.
-    pub sent: Option<Arc<AtomicBool>>,
+    /// Told when it is sent, where somebody wants to know.
+    pub sent: Option<Arc<Sent>>,
+    /// Process that runs the task that it is about, as [`Sent::process`] has it: it reaches no other. `None` for a task behind a URL,
+    /// and for what is about no task.
+    pub process: Option<u64>,
 }
 
 /// Error of a request.
@@ -466,7 +484,15 @@ impl Fleet {
     /// Returns the status of each server, in the order of the entries.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
-        self.0.servers.lock().iter().map(|server| server.status()).collect()
+        let servers = self.0.servers.lock().clone();
+        let leaving = self.0.leaving();
+        let status = |server: &Arc<Server>| {
+            let name = &server.entry.name;
+            let left = leaving.iter().filter(|left| left.entry.name == *name);
+            let leaving = left.filter_map(|left| left.leaving()).collect();
+            ServerStatus { leaving, ..server.status() }
+        };
+        servers.iter().map(status).collect()
     }
 
     /// Returns what a server listed last; `None` before its first list. It is kept while the server is away.
@@ -565,14 +591,18 @@ impl Fleet {
         }
     }
 
-    /// Ends a server's process or connection and starts it anew. Returns whether the fleet has the server.
+    /// Ends a server's process or connection and starts it anew. What still runs by an entry that it had before ends too. Returns
+    /// whether the fleet has the server.
     #[must_use]
     pub fn restart(&self, server: &str) -> bool {
-        let server = self.server(server);
-        if let Some(server) = &server {
-            server.restart();
+        let Some(server) = self.server(server) else { return false };
+        for left in self.0.leaving() {
+            if left.entry.name == server.entry.name {
+                left.stop();
+            }
         }
-        server.is_some()
+        server.restart();
+        true
     }
 
     /// Returns the newest 64 KiB of what a server's process wrote to standard error, and of what the processes of a tenant's
@@ -601,7 +631,11 @@ impl Fleet {
     fn server_for(&self, name: &str, request: &Request) -> Option<Arc<Server>> {
         let server = self.server(name)?;
         let Some(task) = task_of(&request.method, &request.params) else { return Some(server) };
-        let has_task = |server: &Server| server.has_task(&request.principal, task);
+        // Another process of the server may have a task of the same ID.
+        let has_task = |server: &Server| match request.process {
+            Some(process) => server.has_process(&request.principal, process),
+            None => server.has_task(&request.principal, task),
+        };
         if has_task(&server) {
             return Some(server);
         }

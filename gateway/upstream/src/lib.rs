@@ -36,8 +36,8 @@ pub use credentials::{
 pub use eras::Eras;
 pub use error::UpstreamError;
 pub use fleet::{
-    Entry, Fleet, KeptList, Limits, Listing, Pauses, PerUser, Request, RequestError, ServerState,
-    ServerStatus, Start, Watching,
+    Entry, Fleet, KeptList, Leaving, Limits, Listing, Pauses, PerUser, Request, RequestError, Sent,
+    ServerState, ServerStatus, Start, Watching,
 };
 pub use http::plain_client;
 pub use parameters::HeaderParameters;

@@ -139,6 +139,12 @@ impl RunningTasks {
         }
     }
 
+    /// Returns the number of tasks that run.
+    pub(crate) fn count(&self) -> usize {
+        let now = Instant::now();
+        self.0.lock().values().filter(|task| task.until > now).count()
+    }
+
     /// Returns whether a task runs.
     pub(crate) fn any(&self) -> bool {
         self.until().is_some()

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use toolgate_config::FlagValue;
-use toolgate_mcp::{Config, Mistake, Overview, ServerOverview, line_of, mistakes};
+use toolgate_mcp::{Config, LeavingOverview, Mistake, Overview, ServerOverview, line_of, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
 use super::core_files;
@@ -207,11 +207,14 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Logs { server, at } => logs::show(&at, &server).await,
         Action::Restart { server, at } => {
             let known = calling::known(&at, &server, Failure::new).await?;
-            if let Some(known) = known.filter(|known| known.is_held) {
-                return Err(Failure::refused(held_problem(&known)));
+            if let Some(known) = known.as_ref().filter(|known| known.is_held) {
+                return Err(Failure::refused(held_problem(known)));
             }
             client::post(&at, &format!("gateway/restart/{server}")).await?;
             output::note(format_args!("{server} is started anew"));
+            if known.is_some_and(|known| !known.leaving.is_empty()) {
+                output::note("what ran before its entry changed is ended");
+            }
             Ok(Exit::Done)
         }
         Action::Why { query, at } => {
@@ -388,13 +391,24 @@ fn problem(server: &ServerOverview) -> String {
     if parts.is_empty() { String::new() } else { format!("{} left out", parts.join(", ")) }
 }
 
-/// Returns a line for each tool, prompt and resource that is left out.
+/// Returns a line for each tool, prompt and resource that is left out, and for what a changed entry left behind.
 fn finding_lines(overview: &Overview) -> impl Iterator<Item = String> {
     let lines = |server: &ServerOverview| -> Vec<String> {
         let line = |finding: &String| format!("{}: {finding}", server.name);
-        server.findings.iter().chain(&server.withheld).map(line).collect()
+        let findings = server.findings.iter().chain(&server.withheld).map(line);
+        findings.chain(server.leaving.iter().map(|old| leaving_line(&server.name, old))).collect()
     };
     overview.servers.iter().flat_map(lines)
+}
+
+/// Returns what people are told of what a changed entry left behind.
+fn leaving_line(server: &str, old: &LeavingOverview) -> String {
+    let minutes = (old.ends_within / 60.0).ceil();
+    format!(
+        "{server}: what ran before its entry changed still runs {} and {}; it ends with them, and within {minutes} min at the latest (toolgate gateway restart {server} ends it now)",
+        counted(old.calls, "call"),
+        counted(old.tasks, "task"),
+    )
 }
 
 /// Returns why a server that waits for what its entry lacks is not started.
@@ -438,12 +452,15 @@ mod tests {
         let withheld = vec!["prompt x is left out: y".to_owned()];
         let server = ServerOverview { withheld, ..server };
         assert_eq!(problem(&server), "2 tools, 1 list item left out");
-        let overview = Overview { servers: vec![server], ..Overview::default() };
+        let leaving = vec![LeavingOverview { calls: 0, tasks: 1, ends_within: 541.0 }];
+        let overview =
+            Overview { servers: vec![ServerOverview { leaving, ..server }], ..Overview::default() };
         let lines: Vec<String> = finding_lines(&overview).collect();
         let wanted = [
             "sea: tides waits for approval",
             "sea: moon was rejected: x",
             "sea: prompt x is left out: y",
+            "sea: what ran before its entry changed still runs 0 calls and 1 task; it ends with them, and within 10 min at the latest (toolgate gateway restart sea ends it now)",
         ];
         assert_eq!(lines, wanted);
     }

@@ -91,6 +91,7 @@ impl Face {
             asker: None,
             requester: caller.requester(),
             sent: None,
+            process: None,
         };
         let deadline = Instant::now() + PLANE_DEADLINE;
         let told = fleet.request(server, request, deadline).await;

@@ -48,12 +48,20 @@ struct KeptTask {
     has_ended: bool,
 }
 
+/// Task, as its server and the gateway know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskId {
+    /// ID that the server gave it.
+    pub(crate) id: String,
+    /// Process that runs it: another of the server may have given the same ID. `None` behind a URL.
+    pub(crate) process: Option<u64>,
+}
+
 /// Task that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BegunTask {
     pub(crate) server: String,
-    /// ID that the server gave it.
-    pub(crate) id: String,
+    pub(crate) id: TaskId,
     /// ID by which hosts of 2025-11-25 list it; empty for a task of another revision.
     pub(crate) shown: String,
     /// Tool whose call began it, as its server names it.
@@ -66,7 +74,7 @@ pub(crate) struct BegunTask {
 impl BegunTasks {
     /// Notes a task.
     pub(crate) fn note(&self, owner: &Owner, task: BegunTask) {
-        if task.id.len() <= ID_MAX {
+        if task.id.id.len() <= ID_MAX {
             let mut kept = self.0.lock();
             kept.note(owner, task);
             kept.shrink(BYTES_MAX);
@@ -82,10 +90,10 @@ impl BegunTasks {
     }
 
     /// Returns a task whose end is seen for the first time.
-    pub(crate) fn end(&self, owner: &Owner, server: &str, id: &str) -> Option<BegunTask> {
+    pub(crate) fn end(&self, owner: &Owner, server: &str, id: &TaskId) -> Option<BegunTask> {
         let mut kept = self.0.lock();
         let share = kept.shares.get_mut(owner)?;
-        let is_it = |kept: &&mut KeptTask| kept.task.server == server && kept.task.id == id;
+        let is_it = |kept: &&mut KeptTask| kept.task.server == server && kept.task.id == *id;
         let ended = share.tasks.iter_mut().find(is_it).filter(|kept| !kept.has_ended)?;
         ended.has_ended = true;
         let task = ended.task.clone();
@@ -104,7 +112,7 @@ impl BegunTasks {
 
 impl BegunTask {
     fn bytes(&self) -> usize {
-        let texts = [&*self.server, &*self.id, &*self.shown, &*self.tool, &*self.definition];
+        let texts = [&*self.server, &*self.id.id, &*self.shown, &*self.tool, &*self.definition];
         OVERHEAD + texts.iter().map(|text| text.len()).sum::<usize>()
     }
 }
@@ -118,7 +126,7 @@ impl Share {
 
 impl Kept {
     fn note(&mut self, owner: &Owner, task: BegunTask) {
-        // A server that was started again may count its tasks from the first on.
+        // A server behind a URL that was started again may count its tasks from the first on.
         self.remove(owner, |kept| kept.server == task.server && kept.id == task.id);
         let number = self.next;
         self.next += 1;
@@ -199,7 +207,7 @@ mod tests {
     fn task(id: &str) -> BegunTask {
         BegunTask {
             server: "s".to_owned(),
-            id: id.to_owned(),
+            id: task_id(id),
             shown: format!("sealed {id}"),
             tool: "dig".to_owned(),
             definition: "00ff".into(),
@@ -207,8 +215,23 @@ mod tests {
         }
     }
 
+    fn task_id(id: &str) -> TaskId {
+        TaskId { id: id.to_owned(), process: None }
+    }
+
     fn ids(begun: &BegunTasks, owner: &Owner) -> Vec<String> {
-        begun.of(owner).into_iter().map(|task| task.id).collect()
+        begun.of(owner).into_iter().map(|task| task.id.id).collect()
+    }
+
+    #[test]
+    fn tasks_of_one_id_in_two_processes_are_two() {
+        let begun = BegunTasks::default();
+        let of = |process| TaskId { process: Some(process), ..task_id("1") };
+        begun.note(&owner("p"), BegunTask { id: of(7), ..task("1") });
+        begun.note(&owner("p"), BegunTask { id: of(8), tool: "drill".to_owned(), ..task("1") });
+        let tools = [7, 8].map(|process| begun.end(&owner("p"), "s", &of(process)));
+        let tools = tools.map(|task| task.expect("a task").tool);
+        assert_eq!(tools, ["dig", "drill"]);
     }
 
     #[test]
@@ -233,12 +256,12 @@ mod tests {
         begun.note(&owner("p"), task("1"));
         begun.note(&owner("p"), BegunTask { shown: String::new(), ..task("2") });
         assert_eq!(ids(&begun, &owner("p")), ["1"], "the other one is not listed");
-        assert!(begun.end(&owner("q"), "s", "1").is_none());
-        assert!(begun.end(&owner("p"), "other", "1").is_none());
+        assert!(begun.end(&owner("q"), "s", &task_id("1")).is_none());
+        assert!(begun.end(&owner("p"), "other", &task_id("1")).is_none());
         for id in ["1", "2"] {
-            let ended = begun.end(&owner("p"), "s", id).expect("a task");
+            let ended = begun.end(&owner("p"), "s", &task_id(id)).expect("a task");
             assert_eq!(ended.tool, "dig");
-            assert!(begun.end(&owner("p"), "s", id).is_none());
+            assert!(begun.end(&owner("p"), "s", &task_id(id)).is_none());
         }
         assert_eq!(ids(&begun, &owner("p")), ["1"], "it is listed as long as its server knows it");
         begun.forget(&owner("p"), &begun.of(&owner("p"))[0]);
@@ -250,9 +273,9 @@ mod tests {
         let begun = BegunTasks::default();
         begun.note(&owner("p"), task("1"));
         begun.note(&owner("p"), BegunTask { server: "other".to_owned(), ..task("1") });
-        assert!(begun.end(&owner("p"), "s", "1").is_some());
+        assert!(begun.end(&owner("p"), "s", &task_id("1")).is_some());
         begun.note(&owner("p"), BegunTask { tool: "drill".to_owned(), ..task("1") });
-        let ended = begun.end(&owner("p"), "s", "1").expect("the second one");
+        let ended = begun.end(&owner("p"), "s", &task_id("1")).expect("the second one");
         assert_eq!(ended.tool, "drill");
         let servers: Vec<String> =
             begun.of(&owner("p")).into_iter().map(|task| task.server).collect();
@@ -270,8 +293,8 @@ mod tests {
             begun.note(&owner("p"), task(&number.to_string()));
         }
         assert_eq!(begun.of(&owner("p")).len(), TASKS_MAX);
-        assert_eq!(begun.of(&owner("p"))[0].id, "1");
-        assert!(begun.end(&owner("p"), "s", "5").is_some());
+        assert_eq!(begun.of(&owner("p"))[0].id.id, "1");
+        assert!(begun.end(&owner("p"), "s", &task_id("5")).is_some());
         begun.note(&owner("p"), task("next"));
         let left = ids(&begun, &owner("p"));
         assert_eq!(left.len(), TASKS_MAX);

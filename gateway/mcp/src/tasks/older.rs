@@ -11,9 +11,11 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 use toolgate_upstream::RequestError;
 
+use super::begun::TaskId;
 use super::starting::{self, Begun, Started, StartedTask};
 use super::{
-    Answered, CANCEL, GET, ID, Task, end_of, note_begun, note_end, of_id, refused, sealed, unknown,
+    Answered, CANCEL, GET, ID, Task, at_process, end_of, note_begun, note_end, of_id, refused,
+    sealed, unknown,
 };
 use crate::audit::Outcome;
 use crate::calling;
@@ -93,8 +95,9 @@ pub(crate) async fn call(
 ) -> Result<RawObject, Failure> {
     let tool = params.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let started = starting::start(host, server, params, ID_AWAITED, task_in).await?;
-    let Started { mut result, task } = started;
+    let Started { mut result, task, process } = started;
     let Some(StartedTask { id, state, mut unheeded }) = task else { return Ok(result) };
+    let id = TaskId { id, process };
     match way {
         Way::Begun => {
             let shown = sealed(host, server, &id);
@@ -106,9 +109,10 @@ pub(crate) async fn call(
         Way::Awaited => {
             let late =
                 "the tool did not end in time: its task was cancelled, and may have had effects";
-            until_ended(host, server, &id, late).await?;
+            let host = &at_process(host, &id);
+            until_ended(host, server, &id.id, late).await?;
             unheeded.is_heeded();
-            let mut result = host.send(server, RESULT, of_id(&id)).await?;
+            let mut result = host.send(server, RESULT, of_id(&id.id)).await?;
             if let Value::Object(mut meta) = result.value("_meta") {
                 meta.remove(RELATED);
                 result.set("_meta", &Value::Object(meta));
@@ -153,13 +157,14 @@ pub(super) async fn request(
         _ => return Err(refused(unknown(method))),
     }
     let Task { server, id, shown } = Task::of(host, only, &params).map_err(refused)?;
+    let host = &at_process(host, &id);
     let failed = |failure| (server.clone(), failure);
     let mut outcome = None;
     if method == RESULT {
         let late = "the task still runs: ask for its result again later";
-        outcome = Some(until_ended(host, &server, &id, late).await.map_err(failed)?);
+        outcome = Some(until_ended(host, &server, &id.id, late).await.map_err(failed)?);
     }
-    params.insert(ID.to_owned(), Value::from(id.as_str()));
+    params.insert(ID.to_owned(), Value::from(id.id.as_str()));
     let answer = host.send(&server, method, params).await;
     if let (Err(_), Some(ended @ (Outcome::Failed | Outcome::Cancelled))) = (&answer, outcome) {
         // Such a task may have no result.
@@ -195,10 +200,11 @@ async fn list(host: &Host<'_>, only: Option<&str>) -> RawObject {
     });
     let owner = &owner;
     let states = begun.into_iter().map(|task| async move {
-        match host.send(&task.server, GET, of_id(&task.id)).await {
+        let host = at_process(host, &task.id);
+        match host.send(&task.server, GET, of_id(&task.id.id)).await {
             Ok(state) => {
                 if let Some(outcome) = end_of(&state) {
-                    note_end(host, &task.server, &task.id, outcome).await;
+                    note_end(&host, &task.server, &task.id, outcome).await;
                 }
                 Some(with_id(state, &task.shown).into_text())
             }

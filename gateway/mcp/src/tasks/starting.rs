@@ -2,14 +2,13 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use toolgate_telemetry::in_trace;
-use toolgate_upstream::Request;
+use toolgate_upstream::{Request, Sent};
 
 use super::{CANCEL, of_id};
 use crate::gateway::Gateway;
@@ -26,6 +25,8 @@ pub(super) struct Started {
     pub(super) result: RawObject,
     /// `None` if it became none.
     pub(super) task: Option<StartedTask>,
+    /// Process that it was sent to; `None` for a URL.
+    pub(super) process: Option<u64>,
 }
 
 /// Task that a server started.
@@ -53,11 +54,11 @@ pub(super) async fn start(
     task_in: fn(&RawObject) -> Option<Begun>,
 ) -> Result<Started, Failure> {
     let mut request = host.plain("tools/call", params);
-    let cancel = host.plain(CANCEL, Map::new());
+    let mut cancel = host.plain(CANCEL, Map::new());
     let (telling, notes) = mpsc::channel(NOTES_MAX);
     let hearer = host.hearer(server);
     request.progress = hearer.is_some().then_some(telling);
-    let sent = Arc::new(AtomicBool::new(false));
+    let sent = Arc::new(Sent::default());
     request.sent = Some(Arc::clone(&sent));
     let (mut answering, answer) = oneshot::channel();
     let gateway = host.gateway.clone();
@@ -66,12 +67,15 @@ pub(super) async fn start(
         let deadline = Instant::now() + gateway.call_time_max();
         let sending = gateway.fleet().request(&to, request, deadline);
         // Dropped, the request is cancelled.
-        let outcome = await_answer(sending, answering.closed(), &sent, id_awaited).await;
+        let is_sent = || sent.is_sent();
+        let outcome = await_answer(sending, answering.closed(), is_sent, id_awaited).await;
         let Some(outcome) = outcome else { return };
+        let process = sent.process();
+        cancel.process = process;
         let started = parsed(outcome).map(|result| {
             let task = task_in(&result);
             let task = task.map(|begun| started(&gateway, &to, cancel, begun));
-            Started { result, task }
+            Started { result, task, process }
         });
         // Where nobody takes the answer, its task is dropped, and so cancelled.
         let _left = answering.send(started);
@@ -87,7 +91,7 @@ pub(super) async fn start(
 async fn await_answer<T>(
     sending: impl Future<Output = T>,
     left: impl Future<Output = ()>,
-    sent: &AtomicBool,
+    is_sent: impl Fn() -> bool,
     longest: Duration,
 ) -> Option<T> {
     let mut sending = pin!(sending);
@@ -96,7 +100,7 @@ async fn await_answer<T>(
         answer = &mut sending => return Some(answer),
         () = left => {}
     }
-    if !sent.load(Ordering::Acquire) {
+    if !is_sent() {
         return None;
     }
     timeout(longest, sending).await.ok()
@@ -154,7 +158,7 @@ mod tests {
                 sleep(time).await;
                 "an ID"
             };
-            await_answer(sending, std::future::ready(()), &AtomicBool::new(is_sent), LONGEST).await
+            await_answer(sending, std::future::ready(()), || is_sent, LONGEST).await
         };
         let before = LONGEST - Duration::from_secs(1);
         assert_eq!(after(before, true).await, Some("an ID"));
@@ -162,7 +166,7 @@ mod tests {
         let long = LONGEST + Duration::from_secs(1);
         assert_eq!(after(long, true).await, None);
         let host = std::future::pending();
-        let stays = await_answer(sleep(long), host, &AtomicBool::new(true), LONGEST).await;
+        let stays = await_answer(sleep(long), host, || true, LONGEST).await;
         assert_eq!(stays, Some(()), "its host waits as long as a call may take");
     }
 }

@@ -210,6 +210,7 @@ pub(super) fn tool(name: &str) -> Request {
         asker: None,
         requester: None,
         sent: None,
+        process: None,
     }
 }
 

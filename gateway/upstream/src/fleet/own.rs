@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
 
 use super::circuit::Circuit;
-use super::server::{RETRY_AFTER, Server, tell_sent};
+use super::server::{RETRY_AFTER, Server, no_such_task, tell_sent};
 use super::turns::{Busy, Turn, Turns};
 use super::{Limits, Request, RequestError, Start};
 use crate::connection::{CallError, Connection, ConnectionOwner, Outgoing};
@@ -53,6 +53,8 @@ pub(super) struct Owned {
     pub(super) authorizer: Option<Arc<Authorizer>>,
     /// True for a list, which is to say what the calls of the principal work with.
     pub(super) is_list: bool,
+    /// Process that runs the task that the request is about, if it is one's.
+    pub(super) process: Option<u64>,
 }
 
 /// Connection of one host, or of one principal.
@@ -111,6 +113,27 @@ impl OwnConnections {
         open.values().any(|own| own.owner.principal == principal && own.has_task(id))
     }
 
+    /// Returns whether one of a principal's is to this process, which runs.
+    pub(super) fn have_process(&self, principal: &str, process: u64) -> bool {
+        let open = self.open.lock();
+        open.values().any(|own| own.owner.principal == principal && own.is_to(process))
+    }
+
+    /// Returns whether there are any.
+    pub(super) fn any(&self) -> bool {
+        !self.open.lock().is_empty()
+    }
+
+    /// Returns the number of calls that run on them.
+    pub(super) fn calls(&self) -> usize {
+        self.open.lock().values().map(|own| own.usage.lock().calls).sum()
+    }
+
+    /// Returns the number of tasks that they run.
+    pub(super) fn tasks(&self) -> usize {
+        self.open.lock().values().map(|own| own.tasks()).sum()
+    }
+
     /// Ends all of them.
     pub(super) fn end(&self) {
         for (_, own) in self.open.lock().drain() {
@@ -133,6 +156,16 @@ impl Own {
     /// Returns the time until which its tasks run; `None` if it runs none.
     fn tasks_until(&self) -> Option<Instant> {
         self.opened.lock().upgrade()?.tasks_until()
+    }
+
+    /// Returns the number of tasks that it runs.
+    fn tasks(&self) -> usize {
+        self.opened.lock().upgrade().map_or(0, |connection| connection.tasks())
+    }
+
+    /// Returns whether it is to this process, which runs.
+    fn is_to(&self, process: u64) -> bool {
+        self.opened.lock().upgrade().is_some_and(|connection| connection.is_to(process))
     }
 
     /// Returns whether it runs a task of this ID.
@@ -192,6 +225,9 @@ impl Server {
                 return Err(error);
             }
         };
+        if owned.process.is_some_and(|process| !connection.is_to(process)) {
+            return Err(no_such_task());
+        }
         let outgoing = Outgoing {
             method: request.method,
             params: request.params,
@@ -207,7 +243,7 @@ impl Server {
         };
         let own = using.0.runs_one.then_some(&using.0);
         let mut unanswered = Unanswered { server: self, own };
-        tell_sent(request.sent.as_deref());
+        tell_sent(request.sent.as_deref(), &connection);
         let since = Instant::now();
         let outcome = self.call(&connection, attempt, outgoing).await;
         match &outcome {
@@ -245,7 +281,7 @@ impl Server {
     /// Returns a connection of a host whose calls do not all wait for answers; `None` if there are as many as may be, and all
     /// are in use.
     fn own(self: &Arc<Self>, principal: &str, owned: &Owned) -> Option<Using> {
-        let Owned { asker, authorizer, is_list } = owned;
+        let Owned { asker, authorizer, is_list, process } = owned;
         let host = asker.as_ref().map(|asker| &*asker.host);
         let capabilities = asker.as_ref().map(|asker| asker.capabilities.clone());
         // The same source of tokens is the same principal with the same token, as long as it is held here.
@@ -254,6 +290,12 @@ impl Server {
         let host = serde_json::json!([principal, host, capabilities, source]).to_string();
         let limits = &self.entry.limits;
         let mut connections = self.own.open.lock();
+        if let Some(process) = process {
+            let its = |own: &&Arc<Own>| own.owner.principal == principal && own.is_to(*process);
+            if let Some(own) = connections.values().find(its) {
+                return Some(Using::of(own));
+            }
+        }
         if *is_list
             && asker.is_none()
             && let Some(used) = last_used(&connections, principal, authorizer.as_ref())

@@ -1,6 +1,5 @@
 //! One server of a fleet, and the task that keeps it running.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +22,7 @@ use super::spawning::start_in;
 use super::traced;
 use super::turns::{Busy, Turns};
 use super::{
-    Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
+    Entry, Listing, Request, RequestError, Sent, ServerState, ServerStatus, Start, Surroundings,
 };
 use crate::connection::{
     CallError, Change, Connection, ConnectionLimits, ConnectionOwner, Outgoing, Told, client,
@@ -38,6 +37,9 @@ use crate::target::Upstream;
 /// Methods by which a server lists what it has.
 const LISTS: [&str; 4] =
     ["prompts/list", "resources/list", "resources/templates/list", "tools/list"];
+
+/// Code of an error that says that there is no such task.
+const INVALID_PARAMS: i64 = -32602;
 
 /// Code of a call that a server refuses for scopes.
 const FORBIDDEN: i64 = -32003;
@@ -196,7 +198,25 @@ impl Server {
                 .unwrap_or_default(),
             is_held: self.entry.waits_for.is_some(),
             is_circuit_open: self.circuit.is_open(),
+            leaving: Vec::new(),
         }
+    }
+
+    /// Returns what it still runs if it leaves; `None` if it stays, or has ended.
+    pub(super) fn leaving(&self) -> Option<super::Leaving> {
+        let leaving = self.leaving.get()?;
+        let shared = {
+            let live = self.live.lock();
+            if live.state == ServerState::Stopped && !self.own.any() {
+                return None;
+            }
+            live.connection.clone()
+        };
+        Some(super::Leaving {
+            calls: self.turns.running() + self.own.calls(),
+            tasks: shared.map_or(0, |connection| connection.tasks()) + self.own.tasks(),
+            ends_within: leaving.until.saturating_duration_since(Instant::now()),
+        })
     }
 
     pub(super) fn listing(&self) -> Option<Arc<Listing>> {
@@ -240,6 +260,13 @@ impl Server {
             || self.own.have_task(principal, id)
     }
 
+    /// Returns whether a process of this number runs that takes calls of this principal.
+    pub(super) fn has_process(&self, principal: &str, process: u64) -> bool {
+        let shared = self.live.lock().connection.clone();
+        shared.is_some_and(|connection| connection.is_to(process))
+            || self.own.have_process(principal, process)
+    }
+
     /// Returns the time until which tasks run on the connection that all share.
     fn tasks_until(&self) -> Option<Instant> {
         let shared = self.live.lock().connection.clone();
@@ -255,27 +282,34 @@ impl Server {
         if let Some(problem) = &self.entry.waits_for {
             return Err(self.unavailable(problem, false));
         }
+        let process = request.process;
+        if process.is_some_and(|process| !self.has_process(&request.principal, process)) {
+            return Err(no_such_task());
+        }
         let limits = &self.entry.limits;
         let deadline = deadline.min(Instant::now() + limits.call_timeout_max);
         let is_list = LISTS.contains(&request.method.as_str());
         if let Some(authorizer) = self.principals_own(&request).await? {
             let asker = request.asker.take();
-            let owned = Owned { asker, authorizer: Some(authorizer), is_list };
+            let owned = Owned { asker, authorizer: Some(authorizer), is_list, process };
             return self.request_on_own(request, owned, deadline).await;
         }
         if matches!(limits.start, Start::PerUser(_)) {
-            let owned = Owned { asker: request.asker.take(), authorizer: None, is_list };
+            let owned = Owned { asker: request.asker.take(), authorizer: None, is_list, process };
             return self.request_on_own(request, owned, deadline).await;
         }
         if let Some(asker) = request.asker.take_if(|_| limits.own_connections > 0)
             && !self.connected(deadline).await?.is_modern()
         {
-            let owned = Owned { asker: Some(asker), authorizer: None, is_list };
+            let owned = Owned { asker: Some(asker), authorizer: None, is_list, process };
             return self.request_on_own(request, owned, deadline).await;
         }
         let turn = self.turns.take(&request.principal, deadline).await;
         let _turn = turn.map_err(|Busy| RequestError::Busy { retry_after: RETRY_AFTER })?;
         let connection = self.connected(deadline).await?;
+        if process.is_some_and(|process| !connection.is_to(process)) {
+            return Err(no_such_task());
+        }
         let attempt = self.attempt()?;
         let outgoing = Outgoing {
             method: request.method,
@@ -287,7 +321,7 @@ impl Server {
             deadline,
             span: McpSpan::untraced(),
         };
-        tell_sent(request.sent.as_deref());
+        tell_sent(request.sent.as_deref(), &connection);
         let outcome = self.call(&connection, attempt, outgoing).await;
         outcome.map_err(|error| self.refusal(error))
     }
@@ -811,10 +845,16 @@ impl Listing {
 }
 
 /// Tells that a request is sent now.
-pub(super) fn tell_sent(sent: Option<&AtomicBool>) {
+pub(super) fn tell_sent(sent: Option<&Sent>, connection: &Connection) {
     if let Some(sent) = sent {
-        sent.store(true, Ordering::Release);
+        sent.tell(connection.process());
     }
+}
+
+/// Returns the error for a task whose process is not there. A process that was started since may have another of the same ID.
+pub(super) fn no_such_task() -> RequestError {
+    let message = "there is no such task here any more: the process that ran it has ended";
+    RequestError::Server { code: INVALID_PARAMS, message: message.to_owned(), data: None }
 }
 
 /// Takes out the tools whose `x-mcp-header` breaks the rule, and returns what is wrong with them.

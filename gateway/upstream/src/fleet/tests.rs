@@ -67,6 +67,7 @@ fn tool_with(name: &str, arguments: &Value, principal: &str) -> Request {
         asker: None,
         requester: None,
         sent: None,
+        process: None,
     }
 }
 
@@ -754,6 +755,64 @@ async fn the_process_of_a_changed_entry_ends_in_the_time_of_a_call_with_its_flee
         fleet.close().await;
         assert!(!runs(&old), "{end}");
     }
+}
+
+#[tokio::test]
+async fn a_task_is_asked_for_at_its_own_process_though_another_has_its_id() {
+    let fleet = fleet(vec![entry("a")]);
+    let state = |name: &str| json!({"is_older": false, "state": {"statusMessage": name}});
+    let begin = async |name: &str| {
+        let sent = Arc::new(Sent::default());
+        let call = tool_with("begin", &state(name), "someone");
+        let call = Request { sent: Some(Arc::clone(&sent)), ..call };
+        let begun = fleet.request("a", call, later()).await.expect("a task");
+        let begun: Value = serde_json::from_str(begun.get()).expect("JSON");
+        (begun["taskId"].clone(), sent.process().expect("a process"))
+    };
+    let ask_for = async |task: &Value, process| {
+        let Value::Object(params) = json!({"taskId": task}) else { panic!("an object") };
+        let method = "tasks/get".to_owned();
+        let request = Request { method, params, process: Some(process), ..tool("") };
+        let state = fleet.request("a", request, later()).await?;
+        let state: Value = serde_json::from_str(state.get()).expect("JSON");
+        Ok::<Value, RequestError>(state["statusMessage"].clone())
+    };
+    let (first, old) = begin("first").await;
+    fleet.apply(vec![with_variable(entry("a"), "TOOLS", "3")]);
+    until(&fleet, "a", |status| is_ready(status) && status.tools == 3).await;
+    let (second, new) = begin("second").await;
+    assert_eq!(first, second, "processes count alike");
+    assert_eq!(ask_for(&first, old).await, Ok(json!("first")));
+    assert_eq!(ask_for(&second, new).await, Ok(json!("second")));
+    let [status] = &fleet.status()[..] else { panic!("one server") };
+    let [leaving] = status.leaving[..] else { panic!("{:?}", status.leaving) };
+    assert_eq!((leaving.calls, leaving.tasks), (0, 1));
+    assert!(leaving.ends_within <= entry("a").limits.call_timeout_max);
+    // What was begun in a process that has ended is nobody else's task.
+    let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+    assert!(fleet.restart("a"));
+    until_gone(&pid).await;
+    until(&fleet, "a", |status| is_ready(status) && status.leaving.is_empty()).await;
+    let (third, _) = begin("third").await;
+    assert_eq!(third, first);
+    for process in [old, new] {
+        let refused = ask_for(&third, process).await.expect_err("an error");
+        assert!(matches!(refused, RequestError::Server { code: -32602, .. }), "{refused:?}");
+    }
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_restart_ends_what_a_changed_entry_left_behind() {
+    let fleet = fleet(vec![entry("a")]);
+    let old = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+    begin(&fleet, false).await;
+    fleet.apply(vec![with_variable(entry("a"), "TOOLS", "3")]);
+    until(&fleet, "a", |status| is_ready(status) && status.tools == 3).await;
+    assert!(runs(&old));
+    assert!(fleet.restart("a"));
+    until_gone(&old).await;
+    fleet.close().await;
 }
 
 /// Begins a task, and returns its ID.

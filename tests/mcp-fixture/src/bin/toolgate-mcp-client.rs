@@ -106,6 +106,7 @@ impl Client {
             asker: None,
             requester: None,
             sent: None,
+            process: None,
         };
         let result = self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await?;
         Ok(serde_json::from_str(result.get())?)
@@ -147,6 +148,7 @@ impl Client {
             asker: Some(asker),
             requester: None,
             sent: None,
+            process: None,
         };
         let mut call = Box::pin(self.fleet.request(SERVER, request, Instant::now() + PATIENCE));
         loop {

@@ -121,6 +121,7 @@ impl Client {
             asker: None,
             requester: None,
             sent: None,
+            process: None,
         };
         self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await.map(|_result| ())
     }

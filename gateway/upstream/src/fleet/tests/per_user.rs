@@ -163,7 +163,7 @@ async fn a_process_that_hangs_is_ended_and_another_takes_its_place() {
 
 /// Has a principal's process run a call until the returned task is aborted.
 async fn hold(fleet: &Fleet, principal: &str) -> tokio::task::JoinHandle<()> {
-    let sent = Arc::new(AtomicBool::new(false));
+    let sent = Arc::new(Sent::default());
     let request = tool_with("hold", &json!({}), principal);
     let request = Request { sent: Some(Arc::clone(&sent)), ..request };
     let fleet = fleet.clone();
@@ -171,7 +171,7 @@ async fn hold(fleet: &Fleet, principal: &str) -> tokio::task::JoinHandle<()> {
         let _ended = fleet.request("a", request, later()).await;
     });
     let is_sent = async {
-        while !sent.load(Ordering::Acquire) {
+        while !sent.is_sent() {
             tokio::task::yield_now().await;
         }
     };
@@ -326,11 +326,11 @@ async fn a_changed_entry_keeps_a_principals_process_for_the_task_that_it_runs() 
 #[tokio::test]
 async fn a_process_whose_call_was_given_up_has_ended_before_another_starts() {
     let (fleet, most) = watched_for_each(1);
-    let sent = Arc::new(AtomicBool::new(false));
+    let sent = Arc::new(Sent::default());
     let request = Request { sent: Some(Arc::clone(&sent)), ..asking("hold", "acme/ann") };
     let mut held = Box::pin(fleet.request("a", request, later()));
     let is_sent = async {
-        while !sent.load(Ordering::Acquire) {
+        while !sent.is_sent() {
             tokio::task::yield_now().await;
         }
     };

@@ -226,6 +226,7 @@ mod tests {
             is_held,
             is_circuit_open: false,
             unbelieved_readers: if is_held { 0 } else { 1 },
+            leaving: Vec::new(),
         };
         let servers = vec![server("git", false), server("hub", true)];
         assert_eq!(line(&servers[1]), "hub: waiting: set HUB_TOKEN");
@@ -251,6 +252,7 @@ mod tests {
             is_held: false,
             is_circuit_open: false,
             unbelieved_readers: 0,
+            leaving: Vec::new(),
         }
     }
 
