@@ -47,6 +47,7 @@ mod tokens;
 mod tools;
 mod usage;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -67,6 +68,13 @@ pub fn main() -> ExitCode {
         // It is a helper: nobody reads what it says.
         let _read = toolgate_upstream::supervise(std::io::stdin().lock());
         return ExitCode::SUCCESS;
+    }
+    if let Command::Sandboxed { arguments } = arguments.command {
+        let error = toolgate_upstream::run_sandboxed(arguments);
+        let mut words = std::io::stderr().lock();
+        // Nobody may listen; the exit code says it as well.
+        let _unheard = writeln!(words, "{error}");
+        return ExitCode::FAILURE;
     }
     let outcome = run(arguments.command);
     let exit = outcome.unwrap_or_else(|failure| {
@@ -109,7 +117,9 @@ fn run(command: Command) -> Result<Exit, Failure> {
             completions::run(&completions, &mut Arguments::command())
         }
         // `main` has run them already: the first has exit codes of its own.
-        Command::EncoderWorker(_) | Command::Supervise => Ok(Exit::Done),
+        Command::EncoderWorker(_) | Command::Supervise | Command::Sandboxed { .. } => {
+            Ok(Exit::Done)
+        }
     }
 }
 

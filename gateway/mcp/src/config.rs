@@ -20,6 +20,7 @@ mod per_user;
 mod places;
 mod replicas;
 mod restart;
+mod sandbox;
 mod server;
 mod spawn;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use error::ConfigError;
 pub use gateway::ShownNames;
 pub(crate) use gateway::{Exposed, GatewayConfig};
 use restart::RestartConfig;
+use sandbox::SandboxConfig;
 pub use server::{EntryFile, ServerConfig};
 pub(crate) use server::{StartConfig, Trust};
 use spawn::SpawnConfig;

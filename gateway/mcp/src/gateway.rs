@@ -20,7 +20,7 @@ use toolgate_core::tokens::count;
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
     CredentialStore, Eras, Fleet, HeaderParameters, Leaving, Listing, Processes, RequestError,
-    ServerState, ServerStatus, Supervisor,
+    ServerState, ServerStatus,
 };
 
 use crate::audit::Audit;
@@ -262,7 +262,8 @@ struct ListedTool {
 impl Gateway {
     /// Starts the servers of a configuration as one replica of a gateway, and registers their tools with the plane as they are
     /// listed; those that earlier starts registered and that are not there any more are taken out. Credentials of logins come from
-    /// a store. A supervisor ends the servers' processes if this one is killed. Servers are asked by the eras that are known.
+    /// a store. `processes` says what ends the servers' processes if this one is killed, and has them enter their sandboxes. Servers
+    /// are asked by the eras that are known.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
@@ -272,7 +273,7 @@ impl Gateway {
         credentials: Option<CredentialStore>,
         replica: Replica,
         registrations: Registrations,
-        supervisor: Option<Arc<Supervisor>>,
+        processes: Processes,
         eras: Eras,
     ) -> Result<Self, ConfigError> {
         let Replica { keys, url, ended } = replica;
@@ -280,9 +281,7 @@ impl Gateway {
         let audit =
             Audit::open(config.gateway.audit_file.as_deref()).map_err(ConfigError::Audit)?;
         let audited = audit.clone();
-        let processes = Processes::default()
-            .with_supervisor(supervisor)
-            .with_start(move |process| audited.started(process));
+        let processes = processes.with_start(move |process| audited.started(process));
         let fleet = Fleet::start_with(config.entries()?, credentials.clone(), processes, eras);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
@@ -1078,13 +1077,13 @@ impl KnownTool {
         Self { says_read_only, needs_task, result_characters, parameters, definition }
     }
 }
+
 impl LeavingOverview {
     fn of(leaving: &Leaving) -> Self {
         let Leaving { calls, tasks, ends_within } = *leaving;
         Self { calls, tasks, ends_within: ends_within.as_secs_f64() }
     }
 }
-
 
 impl ServerOverview {
     fn of(status: ServerStatus) -> Self {
@@ -1102,8 +1101,8 @@ impl ServerOverview {
             withheld: Vec::new(),
             is_held: status.is_held,
             is_circuit_open: status.is_circuit_open,
-            leaving: status.leaving.iter().map(LeavingOverview::of).collect(),
             unbelieved_readers: 0,
+            leaving: status.leaving.iter().map(LeavingOverview::of).collect(),
         }
     }
 }

@@ -95,9 +95,8 @@ impl ProcessTransport {
         limits: ProcessLimits,
     ) -> Result<Self, UpstreamError> {
         let failed = |source| UpstreamError::Spawn { program: launch.program.clone(), source };
-        let mut command = Command::new(&launch.program);
+        let mut command = command(launch, &stderr.processes).map_err(failed)?;
         command
-            .args(&launch.arguments)
             .env_clear()
             .envs(&launch.environment)
             .stdin(Stdio::piped())
@@ -195,6 +194,21 @@ impl ProcessTransport {
             self.processes.ended(group.as_raw_nonzero().get().unsigned_abs());
         }
     }
+}
+
+/// Returns the command of a process: its program, or the one by which it enters its sandbox.
+fn command(launch: &Launch, processes: &Processes) -> io::Result<Command> {
+    let Launch { program, arguments, sandbox, .. } = launch;
+    let Some(sandbox) = sandbox else {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        return Ok(command);
+    };
+    let none = || io::Error::other("nothing here can have it enter its sandbox");
+    let helper = processes.sandbox_helper().ok_or_else(none)?;
+    let mut command = Command::new(&helper.program);
+    command.args(helper.arguments_for(sandbox, program, arguments));
+    Ok(command)
 }
 
 impl Transport<RoleClient> for ProcessTransport {

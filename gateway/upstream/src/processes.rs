@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use crate::sandbox::SandboxHelper;
+
 /// Process that was started for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedProcess<'a> {
@@ -30,6 +32,7 @@ type OnStart = dyn Fn(StartedProcess<'_>) + Send + Sync;
 pub struct Processes {
     on_start: Option<Arc<OnStart>>,
     supervisor: Option<Arc<Supervisor>>,
+    sandbox_helper: Option<Arc<SandboxHelper>>,
 }
 
 /// Helper process that outlives this one by a moment: it reads a pipe that nobody else writes, and when the pipe ends it kills
@@ -59,6 +62,16 @@ impl Processes {
     #[must_use]
     pub fn with_supervisor(self, supervisor: Option<Arc<Supervisor>>) -> Self {
         Self { supervisor, ..self }
+    }
+
+    /// Sets the program by which processes enter their sandboxes. Without it, none starts that has one.
+    #[must_use]
+    pub fn with_sandbox_helper(self, helper: Option<SandboxHelper>) -> Self {
+        Self { sandbox_helper: helper.map(Arc::new), ..self }
+    }
+
+    pub(crate) fn sandbox_helper(&self) -> Option<&SandboxHelper> {
+        self.sandbox_helper.as_deref()
     }
 
     pub(crate) fn started(&self, process: StartedProcess<'_>) {

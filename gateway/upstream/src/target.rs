@@ -8,13 +8,13 @@ use url::Url;
 
 use crate::credentials::{Authorization, is_loopback};
 use crate::error::UpstreamError;
+use crate::sandbox::Sandbox;
 
 /// Variables that a process gets from this one's environment: what programs need to find themselves and others. Nothing
 /// else is inherited, so that no secret reaches a server by accident.
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 /// Place of an MCP server.
-#[expect(clippy::large_enum_variant, reason = "there are no more of them than servers")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
     /// A process that speaks MCP on its standard streams.
@@ -34,6 +34,8 @@ pub struct Launch {
     pub environment: BTreeMap<String, String>,
     /// Folder that it starts in; `None` for this process's own.
     pub folder: Option<PathBuf>,
+    /// Sandbox that it runs in, if it does.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// URL of a server.
@@ -99,6 +101,7 @@ impl Launch {
             arguments: words.collect(),
             environment: inherited.collect(),
             folder: None,
+            sandbox: None,
         })
     }
 }

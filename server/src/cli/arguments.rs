@@ -1,6 +1,7 @@
 //! Arguments that subcommands share, and the list of subcommands.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -88,10 +89,20 @@ pub(super) enum Command {
     /// End the processes of a gateway's servers when the gateway is killed; it starts this itself.
     #[command(name = SUPERVISE, hide = true)]
     Supervise,
+    /// Enter a sandbox and become the program of a gateway's server; the gateway starts this itself.
+    #[command(name = SANDBOXED, hide = true, disable_help_flag = true)]
+    Sandboxed {
+        /// The sandbox, the program, and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
 }
 
 /// Name of the command that a gateway starts to have its servers' processes ended with it.
 pub(super) const SUPERVISE: &str = "supervise-processes";
+
+/// Name of the command that a gateway starts to have a server's process enter its sandbox.
+pub(super) const SANDBOXED: &str = "sandboxed-process";
 
 /// Serve a sentence encoder over gRPC: one process for one device. `serve --gpu` starts these itself.
 #[derive(Debug, Args)]

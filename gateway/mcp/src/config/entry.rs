@@ -7,7 +7,7 @@ use toolgate_upstream::{Entry, Limits, Upstream, UpstreamError};
 use super::waiting::{FileVariables, waits_for};
 use super::{
     AuthMethod, Config, ConfigError, EntryFile, ServerConfig, authorization, env_file, per_user,
-    values,
+    sandbox, values,
 };
 
 /// Largest number of characters of a server's name, as the catalog has it.
@@ -142,6 +142,7 @@ fn process(
             launch.environment.insert(variable.clone(), server.value(value));
         }
         launch.folder = server.cwd.as_ref().map(|cwd| folder(name, server, cwd)).transpose()?;
+        launch.sandbox = sandbox::sandbox(server).map_err(wrong)?;
     }
     Ok(upstream)
 }
@@ -179,6 +180,9 @@ fn endpoint(
     if !server.env.is_empty() || server.env_file.is_some() || server.cwd.is_some() {
         let problem = "`env`, `env_file` and `cwd` are for a `command`; a `url` has `headers`";
         return Err(wrong(problem.to_owned()));
+    }
+    if server.sandbox.is_some() {
+        return Err(wrong("`sandbox` is for a `command`: a `url` starts nothing".to_owned()));
     }
     let told = |error: UpstreamError| wrong(error.to_string());
     let is_known = values::lacks_of_text(url, server.file).is_empty();

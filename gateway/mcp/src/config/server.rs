@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::values::some_duration;
-use super::{ApprovedItem, Auth, OAuthConfig, RestartConfig, ToolFilter};
+use super::{ApprovedItem, Auth, OAuthConfig, RestartConfig, SandboxConfig, ToolFilter};
 
 /// Most connections of hosts' own to one server.
 const OWN_CONNECTIONS: usize = 8;
@@ -64,6 +64,9 @@ pub struct ServerConfig {
     /// that `env` says.
     #[serde(default)]
     pub homes: Option<String>,
+    /// Sandbox of the program. Absent: none.
+    #[serde(default)]
+    pub sandbox: Option<SandboxConfig>,
     /// Pauses before a start after a failure.
     #[serde(default)]
     pub restart: RestartConfig,

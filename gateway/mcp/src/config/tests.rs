@@ -78,6 +78,7 @@ fn mistakes_are_told_with_a_remedy() {
         ("[server.a]\ncommand = [\"x\"]\nconcurrency = 0", "at least 1"),
         ("[server.a]\ncommand = [\"x\"]\ncwd = \"/no/such/folder\"", "no folder"),
         ("[server.a]\nurl = \"https://x\"\ncwd = \".\"", "`cwd`"),
+        ("[server.a]\nurl = \"https://x\"\nsandbox = {}", "`sandbox`"),
         ("[server.a]\ncommand = [\"x\"]\nrestart = { min = \"1ms\" }", "100ms"),
         ("[server.a]\ncommand = [\"x\"]\nrestart = { max = \"200ms\" }", "at least `min`"),
         ("[gateway.spawn]\nallow = [\"npx\"]\n[server.a]\ncommand = [\"x\"]", "spawn.allow"),

@@ -68,6 +68,9 @@ impl ServerConfig {
         if let Some(url) = &self.url {
             add("url", lacks_of_text(url, self.file));
         }
+        for (key, path) in self.sandbox.iter().flat_map(|sandbox| sandbox.paths()) {
+            add(key, lacks_of_value(path, self.file));
+        }
         if let Some(cwd) = &self.cwd {
             add("cwd", lacks_of_value(cwd, self.file));
         }

@@ -31,6 +31,9 @@ pub(super) fn upstream_of<'e>(
     let home = home(homes, owner.map(|owner| &*owner.principal))?;
     let mut launch = launch.clone();
     launch.environment.insert("HOME".to_owned(), home.to_string_lossy().into_owned());
+    if let Some(sandbox) = &mut launch.sandbox {
+        sandbox.write.push(home.clone());
+    }
     launch.folder.get_or_insert(home);
     Ok(Cow::Owned(Upstream::Process(launch)))
 }

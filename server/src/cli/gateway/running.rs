@@ -23,11 +23,13 @@ use toolgate_core::safety::Scanner;
 use toolgate_mcp::{AuthMethod, Config, Gateway, Registrations, serve, serve_stdio};
 use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
-use toolgate_upstream::{CredentialStore, Eras, Supervisor};
+use toolgate_upstream::{CredentialStore, Eras, Processes, SandboxHelper, Supervisor};
 
 use super::authentication::{HostAuthentication, plane_key};
 use super::{RunArguments, data_dir, login};
-use crate::cli::arguments::{DEFAULT_ENDPOINT, GATEWAY, SUPERVISE, usual_gateway_folder};
+use crate::cli::arguments::{
+    DEFAULT_ENDPOINT, GATEWAY, SANDBOXED, SUPERVISE, usual_gateway_folder,
+};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::running_gateway::RunningGateway;
@@ -148,12 +150,16 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the means by which processes of servers end if this one is killed.
-fn supervisor() -> Option<Arc<Supervisor>> {
+/// Returns the means by which processes of servers end if this one is killed, and by which they enter their sandboxes.
+fn processes() -> Processes {
     // The program that runs, even if its file has been replaced since.
     let itself = Path::new("/proc/self/exe");
     let program = if itself.exists() { Some(itself.to_owned()) } else { current_exe().ok() };
-    program.map(|program| Supervisor::new(program, vec![SUPERVISE.into()]))
+    let supervisor =
+        program.clone().map(|program| Supervisor::new(program, vec![SUPERVISE.into()]));
+    let helper =
+        program.map(|program| SandboxHelper { program, arguments: vec![SANDBOXED.into()] });
+    Processes::default().with_supervisor(supervisor).with_sandbox_helper(helper)
 }
 
 /// Returns what earlier starts with these arguments registered.
@@ -338,9 +344,9 @@ impl Prepared {
         let tls = tls::start(&config.gateway.tls, &config.gateway.auth, &stop)?;
         let scheme = config.gateway.scheme();
         let replica = replica.replica()?;
-        let supervisor = supervisor();
+        let processes = processes();
         let gateway =
-            Gateway::start(config, plane, credentials, replica, registrations, supervisor, eras)
+            Gateway::start(config, plane, credentials, replica, registrations, processes, eras)
                 .map_err(|error| Failure::usage(error.to_string()))?;
         gateway.set_scanner(self.scanner);
         gateway.set_calls_file(&self.calls_file);
