@@ -16,8 +16,8 @@ use toolgate_encoder::{EncoderConfig, EncoderHandle, Flow, ModelDescription};
 /// Longest time for the warm-up. A device that is not warm by then has failed: compiling a GPU's kernels takes seconds.
 const WARM_UP_MAX: Duration = Duration::from_secs(120);
 
-/// Warm-up batches as (texts, words of each). Both short and long, because a device prepares for shapes when it meets
-/// them.
+/// Warm-up requests as (texts, words of each). Both short and long: the device was prepared for its largest batches when
+/// the model was loaded, and these go the way of callers.
 const WARM_UP: [(usize, usize); 6] = [(1, 1), (1, 40), (8, 4), (2, 400), (32, 12), (1, 1)];
 
 /// Starts the encoder and watches it. Returns only when the worker can't continue.

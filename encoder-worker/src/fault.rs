@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use toolgate_encoder::{Backend, BackendError, Batch};
+use toolgate_encoder::{Backend, BackendError, Batch, BatchLimits};
 
 const ENVIRONMENT: &str = "TOOLGATE_FAULT";
 
@@ -120,6 +120,10 @@ impl Backend for Faulty {
 
     fn batch_tokens(&self) -> usize {
         self.inner.batch_tokens()
+    }
+
+    fn prepare(&mut self, limits: BatchLimits) -> Result<(), BackendError> {
+        self.inner.prepare(limits)
     }
 
     fn settle(&mut self) {

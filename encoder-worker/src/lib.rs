@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
-use toolgate_encoder::{EncoderHandle, GpuList};
+use toolgate_encoder::{EncoderHandle, GpuList, load_kernels_eagerly};
 use toolgate_serving::{open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal};
 use toolgate_telemetry::Telemetry;
 use tracing::{error, info, warn};
@@ -48,12 +48,16 @@ const CALL_THREADS: RangeInclusive<usize> = 2..=8;
 /// Time within which the collector must accept the last spans, once all calls are over.
 const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 
-/// Runs a worker process from start to end: logging, runtime, [`run`], exit code.
+/// Runs a worker process from start to end: environment, logging, runtime, [`run`], exit code. To be called before the
+/// process has a second thread.
 #[must_use]
+#[allow(unsafe_code, reason = "CUDA reads its settings from the environment alone")]
 pub fn main(arguments: WorkerArguments) -> ExitCode {
     if arguments.find_gpus {
         return print_gpus();
     }
+    // SAFETY: the threads of logging and of the runtime are started below.
+    unsafe { load_kernels_eagerly() };
     let spans = arguments.spans();
     let telemetry = logging::start(arguments.log_format, arguments.log_level, spans.as_ref());
     let outcome = arguments.config().and_then(|config| live(config, telemetry));

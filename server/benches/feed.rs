@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use toolgate_app::telemetry::Metrics;
 use toolgate_config::{Gpus, PoolConfig, WorkerAddress};
-use toolgate_encoder::{Backend, BackendError, Batch, EncoderConfig, EncoderHandle};
+use toolgate_encoder::{Backend, BackendError, Batch, BatchLimits, EncoderConfig, EncoderHandle};
 use toolgate_encoder_worker::serve_encoder;
 use toolgate_model_hub::default_model_dir;
 use toolgate_routing::encoder::pool::Reference;
@@ -57,6 +57,10 @@ impl Backend for Modelled {
 
     fn batch_tokens(&self) -> usize {
         BATCH_TOKENS
+    }
+
+    fn prepare(&mut self, _: BatchLimits) -> Result<(), BackendError> {
+        Ok(())
     }
 
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {

@@ -60,6 +60,15 @@ impl Batch {
 #[error("{0}")]
 pub struct BackendError(pub String);
 
+/// Largest batches that a device gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Most tokens of a batch with several texts.
+    pub tokens: usize,
+    /// Most tokens of one text. A text with more than [`Self::tokens`] is a batch by itself.
+    pub text_tokens: usize,
+}
+
 /// Model loaded on one device. It is owned by one thread and never shared.
 pub trait Backend: Send {
     /// Returns the device and number format, such as `cpu-int8` or `cuda:0-bf16`.
@@ -67,6 +76,13 @@ pub trait Backend: Send {
 
     /// Returns the most tokens that a batch has where nothing else was configured: as many as keep the device busy.
     fn batch_tokens(&self) -> usize;
+
+    /// Makes ready for all batches within `limits`, before the first one. A device that allocates memory or chooses code
+    /// by the size of a batch does it here, so that no caller waits for it.
+    ///
+    /// # Errors
+    /// The device failed, or has too little memory for the largest batch.
+    fn prepare(&mut self, limits: BatchLimits) -> Result<(), BackendError>;
 
     /// Prepares the calling thread, which will make all further calls.
     fn settle(&mut self) {}

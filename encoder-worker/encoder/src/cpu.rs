@@ -30,7 +30,7 @@ mod vectors;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-use crate::backend::{Backend, BackendError, Batch};
+use crate::backend::{Backend, BackendError, Batch, BatchLimits};
 use crate::device::NumberFormat;
 use crate::giving_way::{Behind, give_way};
 use crate::load_error::LoadError;
@@ -176,6 +176,11 @@ impl<K: Kernel> Backend for CpuBert<K> {
 
     fn batch_tokens(&self) -> usize {
         BATCH_TOKENS
+    }
+
+    fn prepare(&mut self, _: BatchLimits) -> Result<(), BackendError> {
+        // Memory grows within the batch that first needs it, at no cost that could be measured.
+        Ok(())
     }
 
     fn settle(&mut self) {

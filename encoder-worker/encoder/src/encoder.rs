@@ -33,7 +33,7 @@ pub use stats::EncoderStats;
 pub use turns::{Flow, estimated_tokens};
 
 use crate::adapter::AdapterChoice;
-use crate::backend::{Backend, Batch};
+use crate::backend::{Backend, Batch, BatchLimits};
 use crate::device::{Device, NumberFormat};
 use crate::giving_way::{Behind, give_way};
 use crate::load_backend::load_backend;
@@ -135,7 +135,7 @@ impl std::fmt::Debug for EncoderHandle {
 }
 
 impl EncoderHandle {
-    /// Loads the model in `dir`, runs it once, and starts the threads.
+    /// Loads the model in `dir`, runs it once, prepares the device for the largest batches, and starts the threads.
     ///
     /// # Errors
     /// Names the file and the key or tensor that is missing, damaged or unsupported.
@@ -169,9 +169,9 @@ impl EncoderHandle {
         Self::start(backend, tokenizer, description, config)
     }
 
-    /// Moves a loaded model to its thread, and starts the others.
+    /// Prepares a loaded model for the largest batches, moves it to its thread, and starts the others.
     fn start(
-        backend: Box<dyn Backend>,
+        mut backend: Box<dyn Backend>,
         tokenizer: TextTokenizer,
         model: ModelDescription,
         config: &EncoderConfig,
@@ -180,6 +180,8 @@ impl EncoderHandle {
         let counters = Arc::new(Counters::default());
         let handover = Arc::new(Handover::default());
         let max_batch_tokens = config.max_batch_tokens.unwrap_or_else(|| backend.batch_tokens());
+        let limits = BatchLimits { tokens: max_batch_tokens, text_tokens: model.max_tokens };
+        backend.prepare(limits).map_err(LoadError::Prepare)?;
         let threads = config.threads.or_else(|| available_parallelism().ok());
         let cores = threads.map_or(1, NonZeroUsize::get);
         let tokenizers = Tokenizers::start(tokenizer, cores, &events, &counters)?;

@@ -7,6 +7,7 @@ mod cpu;
 #[cfg(any(target_os = "linux", test))]
 mod cuda;
 mod device;
+mod eager_kernels;
 mod encoder;
 mod giving_way;
 mod gpu_list;
@@ -22,8 +23,9 @@ mod tokenize;
 mod weights;
 
 pub use adapter::AdapterChoice;
-pub use backend::{Backend, BackendError, Batch};
+pub use backend::{Backend, BackendError, Batch, BatchLimits};
 pub use device::{Device, NumberFormat, UnknownName};
+pub use eager_kernels::{MODULE_LOADING, load_kernels_eagerly};
 pub use encoder::collector;
 pub use encoder::{
     Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,

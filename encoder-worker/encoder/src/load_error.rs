@@ -108,6 +108,9 @@ pub enum LoadError {
     /// The model was read but does not run.
     #[error("the model was loaded but its first run failed: {0}")]
     FirstRun(BackendError),
+    /// The device can't run the largest batches that it may get.
+    #[error("the device is not ready for its largest batches: {0}")]
+    Prepare(BackendError),
     /// A thread could not be started.
     #[error("cannot start the encoder's threads: {0}")]
     Threads(String),

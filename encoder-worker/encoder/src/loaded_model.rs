@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::backend::{Backend, BackendError, Batch};
+use crate::backend::{Backend, BackendError, Batch, BatchLimits};
 use crate::encoder::EncoderConfig;
 use crate::load_backend::load_backend;
 use crate::load_error::LoadError;
@@ -23,7 +23,11 @@ impl LoadedModel {
     pub fn load(dir: &Path, config: &EncoderConfig) -> Result<Self, LoadError> {
         let model = ModelDir::open(dir)?;
         let tokenizer = TextTokenizer::load(&model)?;
-        let backend = load_backend(&model, &model.read_weights(&config.adapter)?, config)?;
+        let mut backend = load_backend(&model, &model.read_weights(&config.adapter)?, config)?;
+        let tokens = backend.batch_tokens();
+        backend
+            .prepare(BatchLimits { tokens, text_tokens: model.max_tokens })
+            .map_err(LoadError::Prepare)?;
         Ok(Self { backend, tokenizer })
     }
 

@@ -11,7 +11,7 @@ use super::limits::{GpuFormat, check_sizes, gpu_format};
 use super::model::{self, Model};
 use super::plan::warm_up;
 use super::probe::{self, OpenGpu};
-use crate::backend::{Backend, BackendError, Batch};
+use crate::backend::{Backend, BackendError, Batch, BatchLimits};
 use crate::device::{Device, NumberFormat};
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
@@ -27,7 +27,7 @@ struct CudaBert<T> {
     gpu: Gpu<T>,
 }
 
-/// Loads the model onto the GPU `index`, compiles the kernels for it and runs them on a few sizes.
+/// Loads the model onto the GPU `index`, and compiles the kernels for it.
 pub(crate) fn load(
     model: &ModelDir,
     weights: &WeightsFile,
@@ -59,11 +59,8 @@ impl<T: Element> CudaBert<T> {
             let name = format!("cuda:{index}-{}", T::NAME);
             let launches = launches(network.layers.len());
             tracing::info!(backend = name, launches, "a batch takes this many launches");
-            let mut bert = Self { name, network: upload(&device.stream, network)?, gpu };
-            for batch in warm_up(weights.model().max_tokens) {
-                bert.run(&batch)?;
-            }
-            Ok(Box::new(bert) as Box<dyn Backend>)
+            let network = upload(&device.stream, network)?;
+            Ok(Box::new(Self { name, network, gpu }) as Box<dyn Backend>)
         };
         Ok(build())
     }
@@ -72,6 +69,12 @@ impl<T: Element> CudaBert<T> {
         self.gpu.send(batch)?;
         forward(&self.network, &mut self.gpu)?;
         self.gpu.receive()
+    }
+
+    /// Returns the error of a batch, once no work of it is in progress: it must not write into the buffers of the next.
+    fn failed(&self, error: &GpuError) -> BackendError {
+        let unsettled = self.gpu.settle().err().map(|error| format!("; then {error}"));
+        BackendError(format!("{}: {error}{}", self.name, unsettled.unwrap_or_default()))
     }
 }
 
@@ -84,11 +87,21 @@ impl<T: Element> Backend for CudaBert<T> {
         BATCH_TOKENS
     }
 
+    fn prepare(&mut self, limits: BatchLimits) -> Result<(), BackendError> {
+        for batch in warm_up(limits) {
+            self.run(&batch).map_err(|error| {
+                let BackendError(cause) = self.failed(&error);
+                let texts = batch.texts();
+                let tokens = batch.tokens();
+                BackendError(format!("{cause}, in a batch of {texts} texts and {tokens} tokens"))
+            })?;
+        }
+        let room = self.gpu.room();
+        tracing::info!(tokens = room.tokens, texts = room.texts, "the GPU has memory for a batch");
+        Ok(())
+    }
+
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
-        self.run(batch).map_err(|error| {
-            // Launches in progress must not write into the buffers of the next batch.
-            let unsettled = self.gpu.settle().err().map(|error| format!("; then {error}"));
-            BackendError(format!("{}: {error}{}", self.name, unsettled.unwrap_or_default()))
-        })
+        self.run(batch).map_err(|error| self.failed(&error))
     }
 }

@@ -11,7 +11,7 @@ use super::forward::{Slot, Steps};
 use super::kernels::{Kernels, threads};
 use super::memory::Memory;
 use super::model::{Embeddings, HostMatrix, Model};
-use super::plan::{Plan, Product};
+use super::plan::{Plan, Product, Room};
 use super::probe::OpenGpu;
 use crate::backend::Batch;
 use crate::model_dir::{Activation, ModelDir, Pooling};
@@ -73,6 +73,11 @@ impl<T: Element> Gpu<T> {
     /// Waits until no work is in progress.
     pub(super) fn settle(&self) -> Result<(), GpuError> {
         Ok(self.memory.settle()?)
+    }
+
+    /// Returns the size of the batches that there is memory for.
+    pub(super) fn room(&self) -> Room {
+        self.memory.room()
     }
 
     fn tokens(&self) -> i32 {

@@ -1,5 +1,5 @@
 //! Memory that successive batches share: on the GPU, and pinned on the host for uploads and downloads. It grows when a
-//! batch needs more, so a batch usually allocates nothing.
+//! batch needs more. The largest batches that there are run before the first real one, which then allocates nothing.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use cudarc::driver::{
 
 use super::element::Element;
 use super::forward::Slot;
-use super::plan::{Plan, room_for};
+use super::plan::{Plan, Room};
 use crate::backend::Batch;
 
 /// All buffers of one encoder. Each user waits for the stream before the next batch.
@@ -18,8 +18,7 @@ pub(super) struct Memory<T> {
     stream: Arc<CudaStream>,
     hidden: usize,
     wide: usize,
-    tokens: usize,
-    texts: usize,
+    room: Room,
     /// Buffers, indexed by [`Slot`].
     pub(super) slots: [CudaSlice<T>; 5],
     /// Uploaded batch, in the layout of [`Plan`].
@@ -36,14 +35,13 @@ impl<T: Element> Memory<T> {
         hidden: usize,
         wide: usize,
     ) -> Result<Self, DriverError> {
-        let tokens = room_for(1, 0);
-        let texts = room_for(1, 0);
+        let room = Room::default();
+        let Room { tokens, texts } = room;
         Ok(Self {
             stream: Arc::clone(stream),
             hidden,
             wide,
-            tokens,
-            texts,
+            room,
             slots: slots(stream, tokens, hidden, wide)?,
             upload: stream.alloc_zeros(upload_words(tokens))?,
             upload_host: pinned(stream, upload_words(tokens), CU_MEMHOSTALLOC_WRITECOMBINED)?,
@@ -74,20 +72,23 @@ impl<T: Element> Memory<T> {
         self.stream.synchronize()
     }
 
+    pub(super) fn room(&self) -> Room {
+        self.room
+    }
+
     fn make_room(&mut self, plan: &Plan) -> Result<(), DriverError> {
-        let tokens = room_for(plan.tokens, self.tokens);
-        let texts = room_for(plan.texts, self.texts);
-        if tokens > self.tokens {
+        let Room { tokens, texts } = self.room.with(plan);
+        if tokens > self.room.tokens {
             self.slots = slots(&self.stream, tokens, self.hidden, self.wide)?;
             self.upload = self.stream.alloc_zeros(upload_words(tokens))?;
             self.upload_host =
                 pinned(&self.stream, upload_words(tokens), CU_MEMHOSTALLOC_WRITECOMBINED)?;
-            self.tokens = tokens;
+            self.room.tokens = tokens;
         }
-        if texts > self.texts {
+        if texts > self.room.texts {
             self.result = self.stream.alloc_zeros(texts * self.hidden)?;
             self.result_host = pinned(&self.stream, texts * self.hidden, 0)?;
-            self.texts = texts;
+            self.room.texts = texts;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::backend::Batch;
+use crate::backend::{Batch, BatchLimits};
 
 /// Queries of one text that one block of the attention kernel takes (`TILE_QUERIES` in `kernels/`).
 const TILE_QUERIES: usize = 64;
@@ -11,8 +11,10 @@ const TILE_QUERIES: usize = 64;
 const NORM_TOKENS: usize = 4;
 /// Words of a tile as the kernel reads it: the text's first token, the one after its last, the first query.
 const TILE_WORDS: usize = 3;
-/// Step in tokens by which buffers grow, so that few batches cause growth.
-const TOKEN_STEP: usize = 1024;
+/// Step in tokens or texts by which buffers grow, so that few batches cause growth.
+const ROOM_STEP: usize = 1024;
+/// Most tokens of a text of the smaller batches of the warm-up.
+const WARM_UP_TEXT: usize = 128;
 
 /// Batch as one upload of 32-bit words: token ids, positions, bounds, tiles, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,25 +78,52 @@ impl Plan {
     }
 }
 
-/// Returns batches of a few to some thousand tokens, to be run before the first real one: libraries load and choose
-/// their code for a size when they first see it. Texts have at most `max_tokens`.
-pub(super) fn warm_up(max_tokens: usize) -> Vec<Batch> {
-    let of = |tokens: usize| {
-        let length = max_tokens.min(128).min(tokens);
-        let mut batch = Batch::default();
-        (0..tokens.div_ceil(length)).for_each(|_| batch.push(&vec![0; length]));
-        batch
-    };
-    [16, 128, 512, 4_096].map(of).into()
+/// Returns batches to be run before the first real one, the largest first: one of the longest texts, then one of the
+/// most texts, for which all memory is allocated, then smaller ones. Libraries choose their code for a size when they
+/// first see it.
+pub(super) fn warm_up(limits: BatchLimits) -> Vec<Batch> {
+    let most = limits.tokens.max(limits.text_tokens);
+    let longest = batch_of(most, limits.text_tokens);
+    let shortest = batch_of(limits.tokens, 1);
+    let smaller = [4_096, 512, 128, 16].into_iter().filter(|tokens| *tokens < most);
+    let smaller = smaller.map(|tokens| batch_of(tokens, limits.text_tokens.min(WARM_UP_TEXT)));
+    [longest, shortest].into_iter().chain(smaller).collect()
+}
+
+/// Returns a batch with `tokens` tokens in texts of at most `text_tokens`.
+fn batch_of(tokens: usize, text_tokens: usize) -> Batch {
+    let mut batch = Batch::default();
+    let ids = vec![0; tokens];
+    ids.chunks(text_tokens.max(1)).for_each(|text| batch.push(text));
+    batch
 }
 
 fn texts(batch: &Batch) -> impl Iterator<Item = Range<usize>> {
     batch.bounds().windows(2).map(|text| text[0]..text[1])
 }
 
-/// Returns the tokens to make room for when there is room for `now` and `needed` come.
-pub(super) fn room_for(needed: usize, now: usize) -> usize {
-    if needed <= now { now } else { needed.max(now * 2).next_multiple_of(TOKEN_STEP) }
+/// Size of the batches that there is memory for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) tokens: usize,
+    pub(super) texts: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { tokens: ROOM_STEP, texts: ROOM_STEP }
+    }
+}
+
+impl Room {
+    /// Returns the room with which a batch fits too. It is this one if the batch fits.
+    pub(super) fn with(self, plan: &Plan) -> Self {
+        Self { tokens: grown(self.tokens, plan.tokens), texts: grown(self.texts, plan.texts) }
+    }
+}
+
+fn grown(now: usize, needed: usize) -> usize {
+    if needed <= now { now } else { needed.max(now * 2).next_multiple_of(ROOM_STEP) }
 }
 
 /// Product `[tokens, outputs] = [tokens, inputs] x [outputs, inputs] transposed`, in cuBLAS's terms. cuBLAS stores
@@ -171,20 +200,48 @@ mod tests {
     }
 
     #[test]
-    fn warming_up_goes_from_one_short_text_to_many() {
-        let sizes = |max_tokens: usize| -> Vec<(usize, usize)> {
-            warm_up(max_tokens).iter().map(|batch| (batch.texts(), batch.tokens())).collect()
+    fn warming_up_goes_from_the_largest_batches_to_one_short_text() {
+        let sizes = |tokens: usize, text_tokens: usize| -> Vec<(usize, usize)> {
+            let batches = warm_up(BatchLimits { tokens, text_tokens });
+            batches.iter().map(|batch| (batch.texts(), batch.tokens())).collect()
         };
-        assert_eq!(sizes(256), [(1, 16), (1, 128), (4, 512), (32, 4_096)]);
-        assert_eq!(sizes(10)[0], (2, 20));
+        let smaller = [(32, 4_096), (4, 512), (1, 128), (1, 16)];
+        assert_eq!(sizes(16_384, 256)[..2], [(64, 16_384), (16_384, 16_384)]);
+        assert_eq!(sizes(16_384, 256)[2..], smaller);
+        // A text may be longer than a batch of several.
+        assert_eq!(sizes(100, 256), [(1, 256), (100, 100), (1, 128), (1, 16)]);
+        assert_eq!(sizes(20, 10), [(2, 20), (20, 20), (2, 16)]);
+        let longest = &warm_up(BatchLimits { tokens: 1_000, text_tokens: 300 })[0];
+        assert_eq!(longest.bounds(), [0, 300, 600, 900, 1_000]);
+    }
+
+    #[test]
+    fn after_the_warm_up_no_batch_needs_more_room() {
+        for (tokens, text_tokens) in [(16_384, 256), (5_000, 512), (256, 8_192), (1, 1)] {
+            let limits = BatchLimits { tokens, text_tokens };
+            let warm_up = warm_up(limits);
+            let grown = |room: Room, batch: &Batch| room.with(&Plan::new(batch));
+            let warm = warm_up.iter().fold(Room::default(), grown);
+            for length in [1, 2, 3, 14, 100, text_tokens].map(|length| length.min(text_tokens)) {
+                let texts = (tokens / length).max(1);
+                let largest = batch(&vec![length; texts]);
+                assert_eq!(grown(warm, &largest), warm, "{limits:?}: {texts} texts of {length}");
+            }
+            // What is not needed is not taken, other than for a round number.
+            assert!(warm.tokens < tokens.max(text_tokens) + ROOM_STEP, "{limits:?}: {warm:?}");
+        }
     }
 
     #[test]
     fn room_grows_seldom_and_never_shrinks() {
-        assert_eq!(room_for(14, 0), 1024);
-        assert_eq!(room_for(1024, 1024), 1024);
-        assert_eq!(room_for(1025, 1024), 2048);
-        assert_eq!(room_for(9000, 1024), 9216);
-        assert_eq!(room_for(3, 9216), 9216);
+        for (now, needed, room) in [
+            (1_024, 14, 1_024),
+            (1_024, 1_024, 1_024),
+            (1_024, 1_025, 2_048),
+            (1_024, 9_000, 9_216),
+            (9_216, 3, 9_216),
+        ] {
+            assert_eq!(grown(now, needed), room, "{needed} after {now}");
+        }
     }
 }

@@ -151,7 +151,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::backend::{BackendError, Batch};
+    use crate::backend::{BackendError, Batch, BatchLimits};
     use crate::encoder::formed::Caller;
 
     /// Backend for two batches. The second one is put in the handover while the first one runs, as the batcher does.
@@ -170,6 +170,10 @@ mod tests {
 
         fn batch_tokens(&self) -> usize {
             7
+        }
+
+        fn prepare(&mut self, _: BatchLimits) -> Result<(), BackendError> {
+            Ok(())
         }
 
         fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::{EmbedError, Embedding, EncoderConfig, EncoderHandle, Flow, ModelDescription};
-use crate::backend::{Backend, BackendError, Batch};
+use crate::backend::{Backend, BackendError, Batch, BatchLimits};
+use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::tiny_model::{TinyModel, ids_of};
 use crate::tokenize::TextTokenizer;
@@ -27,6 +28,9 @@ enum Step {
 struct DrivenBackend {
     entered: Sender<Batch>,
     steps: Receiver<Step>,
+    prepared: Option<BatchLimits>,
+    /// Most tokens of a batch that it has memory for.
+    memory: usize,
 }
 
 impl Backend for DrivenBackend {
@@ -38,7 +42,16 @@ impl Backend for DrivenBackend {
         7
     }
 
+    fn prepare(&mut self, limits: BatchLimits) -> Result<(), BackendError> {
+        self.prepared = Some(limits);
+        let needed = limits.tokens.max(limits.text_tokens);
+        if needed > self.memory { Err(BackendError("out of memory".into())) } else { Ok(()) }
+    }
+
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
+        let limits = self.prepared.expect("a batch comes after the preparation");
+        let most = if batch.texts() > 1 { limits.tokens } else { limits.text_tokens };
+        assert!(batch.tokens() <= most.max(limits.tokens), "{} tokens, {limits:?}", batch.tokens());
         self.entered.send(batch.clone()).expect("the test listens");
         let step = self.steps.recv().expect("the test drives");
         let mut vectors: Vec<Vec<f32>> =
@@ -74,11 +87,22 @@ impl Rig {
     }
 
     fn on(model: &TinyModel, queue_capacity: usize, max_batch_tokens: Option<usize>) -> Self {
+        Self::with_memory(model, queue_capacity, max_batch_tokens, usize::MAX)
+            .expect("the threads start")
+    }
+
+    fn with_memory(
+        model: &TinyModel,
+        queue_capacity: usize,
+        max_batch_tokens: Option<usize>,
+        memory: usize,
+    ) -> Result<Self, LoadError> {
         let dir = ModelDir::open(model.path()).expect("the directory is right");
         let tokenizer = TextTokenizer::load(&dir).expect("the tokenizer is right");
         let (entered_sender, entered) = channel();
         let (steps, step_receiver) = channel();
-        let backend = DrivenBackend { entered: entered_sender, steps: step_receiver };
+        let backend =
+            DrivenBackend { entered: entered_sender, steps: step_receiver, prepared: None, memory };
         let description = ModelDescription {
             name: "tiny".into(),
             dimensions: 1,
@@ -87,8 +111,8 @@ impl Rig {
             backend: "driven".into(),
         };
         let config = EncoderConfig { queue_capacity, max_batch_tokens, ..EncoderConfig::default() };
-        let encoder = EncoderHandle::start(Box::new(backend), tokenizer, description, &config);
-        Self { encoder: encoder.expect("the thread starts"), entered, steps }
+        let encoder = EncoderHandle::start(Box::new(backend), tokenizer, description, &config)?;
+        Ok(Self { encoder, entered, steps })
     }
 
     /// Sends a request and waits until the encoder holds `depth` of them, and the next batch takes account of all.
@@ -428,4 +452,17 @@ async fn texts_are_tokenized_and_their_callers_told_while_the_device_is_busy() {
         one.await.expect("no panic").expect("it embeds");
     }
     assert_eq!(rig.encoder.stats().texts, 401);
+}
+
+#[test]
+fn a_device_is_prepared_for_the_largest_batch_before_the_encoder_is_there() {
+    let model = TinyModel::new();
+    let longest = ModelDir::open(model.path()).expect("the directory is right").max_tokens;
+    for (max_batch_tokens, needed) in [(None, longest.max(7)), (Some(4), longest), (Some(99), 99)] {
+        let enough = Rig::with_memory(&model, 8, max_batch_tokens, needed);
+        assert!(enough.is_ok(), "{max_batch_tokens:?}");
+        let error = Rig::with_memory(&model, 8, max_batch_tokens, needed - 1).err();
+        let error = error.expect("it has too little memory").to_string();
+        assert!(error.contains("largest batches: out of memory"), "{error}");
+    }
 }
