@@ -34,7 +34,8 @@ Exit codes:
   2    the command line makes no sense
   3    the model can't be loaded, or the device can't be used: a restart will not help
   4    an address can't be listened on
-  5    the device is unfit: it failed its warm-up, or answered the canary wrong or too late
+  5    the device became unfit: it answered the canary wrong or too late, after a minute or more in service
+  6    the device is unfit: it failed its warm-up, or the canary within the first minute
   130  ended at once by a second signal";
 
 /// Options of an encoder worker.
@@ -110,7 +111,7 @@ pub struct WorkerArguments {
     #[arg(long)]
     pub find_gpus: bool,
     /// Pause between two runs of the canary: fixed texts whose embeddings are known. A wrong answer, or
-    /// none in time, ends the worker with exit code 5.
+    /// none in time, ends the worker with exit code 5 or 6.
     #[arg(
         long,
         env = "TOOLGATE_WORKER_CANARY_INTERVAL",

@@ -33,7 +33,9 @@ pub(super) async fn and_watch(
     };
     lifecycle.serve_with(encoder.clone());
     announce(encoder.model(), started.elapsed());
-    watch(&encoder, &canary, config.canary, lifecycle, metrics).await.into()
+    let ready = Instant::now();
+    let source = watch(&encoder, &canary, config.canary, lifecycle, metrics).await;
+    WorkerError::Canary { served: ready.elapsed(), source }
 }
 
 async fn bring_up(config: &WorkerConfig) -> Result<(EncoderHandle, Canary), WorkerError> {
@@ -98,7 +100,7 @@ async fn warm_up(encoder: &EncoderHandle) -> Result<(), WorkerError> {
 async fn canary(config: &WorkerConfig, encoder: &EncoderHandle) -> Result<Canary, WorkerError> {
     let until = Instant::now() + WARM_UP_MAX;
     let texts = || TEXTS.map(String::from).to_vec();
-    let no_answer = |error| WorkerError::Canary(CanaryError::NoAnswer(error));
+    let no_answer = |error| WorkerError::FirstCanary(CanaryError::NoAnswer(error));
     let independent = EncoderConfig {
         device: toolgate_encoder::Device::Cpu,
         format: toolgate_encoder::NumberFormat::F32,

@@ -3,9 +3,14 @@
 use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use toolgate_encoder::EmbedError;
 use toolgate_encoder::LoadError;
+
+/// Time for which a device must have served for its failure to be one that came later. A supervisor that takes such a
+/// worker elsewhere, as Kubernetes does, does so at most this often.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
 /// Cause of an error, kept for the log.
 pub(super) type Cause = Box<dyn StdError + Send + Sync>;
@@ -42,9 +47,18 @@ pub enum WorkerError {
     /// The device failed during its warm-up.
     #[error("the device did not get through its warm-up")]
     WarmUp(#[source] EmbedError),
-    /// The device answered the canary wrongly, or not at all.
-    #[error("the canary found the device unfit")]
-    Canary(#[from] CanaryError),
+    /// The device answered its first canary wrongly, or not at all.
+    #[error("the first canary found the device unfit")]
+    FirstCanary(#[from] CanaryError),
+    /// The device answered a canary wrongly, or not at all, after it had served.
+    #[error("the canary found the device unfit, {} s after it was ready", served.as_secs())]
+    Canary {
+        /// Time for which it had served.
+        served: Duration,
+        /// Defect of the answer.
+        #[source]
+        source: CanaryError,
+    },
     /// The gRPC transport failed.
     #[error("the gRPC transport failed")]
     Transport(#[source] Cause),
@@ -90,7 +104,8 @@ impl WorkerError {
             Self::Arguments(_) => 2,
             Self::Model { .. } | Self::LoadPanic(_) => 3,
             Self::Listen { .. } => 4,
-            Self::WarmUp(_) | Self::Canary(_) => 5,
+            Self::Canary { served, .. } if *served >= SETTLED_AFTER => 5,
+            Self::WarmUp(_) | Self::FirstCanary(_) | Self::Canary { .. } => 6,
         }
     }
 
@@ -104,5 +119,20 @@ impl WorkerError {
             source = cause.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_served_for_long_ends_with_another_code_than_one_that_hardly_did() {
+        let defect = || CanaryError::NoAnswer(EmbedError::Stopped);
+        let after = |served| WorkerError::Canary { served, source: defect() }.exit_code();
+        assert_eq!(after(SETTLED_AFTER), 5);
+        assert_eq!(after(SETTLED_AFTER - Duration::from_millis(1)), 6);
+        assert_eq!(WorkerError::from(defect()).exit_code(), 6);
+        assert_eq!(WorkerError::WarmUp(EmbedError::Stopped).exit_code(), 6);
     }
 }

@@ -157,7 +157,7 @@ async fn a_device_that_lies_is_found_out() {
     assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     assert!(watch.next().await.is_none(), "the watch ends with the worker");
     let (code, took) = faulty.worker.exit().await;
-    assert_eq!(code, Some(5));
+    assert_eq!(code, Some(6));
     assert!(took < PATIENCE, "{took:?}");
 }
 
@@ -172,7 +172,7 @@ async fn a_device_that_hangs_frees_its_callers_and_ends_the_worker() {
         (status.code(), reason(&status).as_str()),
         (Code::Unavailable, "ENCODER_UNAVAILABLE")
     );
-    assert_eq!(faulty.worker.exit().await.0, Some(5));
+    assert_eq!(faulty.worker.exit().await.0, Some(6));
     assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
 }
 
@@ -185,7 +185,7 @@ async fn a_failed_call_brings_the_canary_forward() {
         let status = embed(&client, 1, None).await.expect("no panic").expect_err("it fails");
         let found = (status.code(), reason(&status));
         assert_eq!(found, (Code::Unavailable, "ENCODER_UNAVAILABLE".into()), "{fault}");
-        assert_eq!(faulty.worker.exit().await.0, Some(5), "{fault}");
+        assert_eq!(faulty.worker.exit().await.0, Some(6), "{fault}");
     }
 }
 
