@@ -70,6 +70,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
         merged(JWT, {"auth": {"methods": ["api-key"]}}),
         "auth.jwks needs jwt among auth.methods",
     ),
+    "a claim without GPUs": (
+        {"encoderWorker": {"enabled": True}, "gpu": {"claim": {"enabled": True}}},
+        "gpu.claim.enabled without gpu.enabled",
+    ),
     "a volume with a name of the chart's": (
         {"server": {"extraVolumes": [{"name": "config", "configMap": {"name": "mine"}}]}},
         "server.extraVolumes has config, which is a volume of the chart's own",
@@ -169,6 +173,10 @@ MISTAKES: dict[str, tuple[Values, str]] = {
     "keys without TLS": ({"auth": {"jwks": {"url": "http://login.example"}}}, "url"),
     "a digest cut short": ({"image": {"digest": "sha256:00"}}, "digest"),
     "a GPU that is too old": ({"gpu": {"nodeAffinity": {"minComputeMajor": 7}}}, "minComputeMajor"),
+    "devices that are never busy": (
+        {"encoderWorker": {"autoscaling": {"deviceBusyPercent": 0}}},
+        "deviceBusyPercent",
+    ),
     "no name of a resource": ({"gpu": {"resourceName": "gpu"}}, "resourceName"),
     "a folder of the node's": (
         {"server": {"extraVolumes": [{"name": "x", "hostPath": {"path": "/etc/ssl"}}]}},

@@ -73,6 +73,46 @@ def test_the_guards_metric_is_recorded_for_each_pod_that_is_called(tmp_path: Pat
     assert code == 0, said
 
 
+WORKERS = "toolgate-encoder-worker-a1-b"
+
+
+def busy(namespace: str, pod: str) -> str:
+    labels = f'namespace="{namespace}",pod="{pod}"'
+    return f"toolgate_embed_device_busy_seconds_total{{{labels}}}"
+
+
+def test_the_share_of_busy_time_is_recorded_for_each_worker(tmp_path: Path) -> None:
+    values = yaml.safe_load(chart.example("ha").read_text())
+    scaled = {"encoderWorker": {"autoscaling": {"deviceBusyPercent": 70}}}
+    rule = chart.find(chart.render(chart.merged(values, scaled)), "PrometheusRule")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule["spec"]))
+    spent = {
+        busy("agents", f"{WORKERS}1"): "0+24x20",
+        busy("agents", f"{WORKERS}2"): "0+0x20",
+        # Another namespace's, and a server's own.
+        busy("other", f"{WORKERS}1"): "0+24x20",
+        busy("agents", "toolgate-a1-b1"): "0+24x20",
+    }
+    recorded = [
+        {"labels": f'{{namespace="agents",pod="{WORKERS}{number}"}}', "value": share}
+        for number, share in ((1, 0.8), (2, 0))
+    ]
+    expected = {
+        "expr": "round(toolgate_embed_device_busy_ratio, 0.01)",
+        "eval_time": "5m",
+        "exp_samples": recorded,
+    }
+    test = {
+        "interval": "30s",
+        "input_series": [{"series": name, "values": values} for name, values in spent.items()],
+        "promql_expr_test": [expected],
+    }
+    whole = {"evaluation_interval": "30s", "rule_files": ["rules.yaml"], "tests": [test]}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(whole))
+    code, said = tools.run(tools.PROMTOOL, "test", "rules", str(tmp_path / "test.yaml"))
+    assert code == 0, said
+
+
 def test_the_dashboard_comes_through_as_it_was_written() -> None:
     text = chart.find(chart.render(chart.example("ha")), "ConfigMap", "toolgate-dashboard")
     dashboard = json.loads(text["data"]["toolgate.json"])

@@ -2,8 +2,10 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import chart
+import kubernetes_validate
 import pytest
 import yaml
 from chart import GPU, POSTGRESQL, Object, Values, merged
@@ -177,6 +179,84 @@ def test_a_slice_is_asked_for_by_its_name() -> None:
     assert "nvidia.com/gpu" not in container["resources"]["limits"]
 
 
+CLAIM: Values = merged(GPU, {"gpu": {"claim": {"enabled": True}}})
+
+
+def claimed(values: Values) -> Object:
+    """What a worker's claim asks for."""
+    template = chart.find(chart.render(values), "ResourceClaimTemplate", "toolgate-encoder-worker")
+    (request,) = template["spec"]["spec"]["devices"]["requests"]
+    assert request["name"] == "gpu"
+    found: Object = request["exactly"]
+    return found
+
+
+@pytest.mark.parametrize("version", ["1.34.0", "1.35.0", "1.36.0", "1.37.0"])
+def test_a_gpu_is_claimed_as_kubernetes_knows_it(version: str) -> None:
+    objects = chart.render(CLAIM, version)
+    for name in ("ResourceClaimTemplate", "Deployment"):
+        one = chart.find(objects, name, "toolgate-encoder-worker")
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_a_claim_takes_the_place_of_a_resource_and_of_labels_of_nodes() -> None:
+    pod = worker(CLAIM)["template"]["spec"]
+    claim = {"name": "gpu", "resourceClaimTemplateName": "toolgate-encoder-worker"}
+    assert pod["resourceClaims"] == [claim]
+    container = pod["containers"][0]
+    assert container["resources"]["claims"] == [{"name": "gpu"}]
+    assert "nvidia.com/gpu" not in str(container["resources"])
+    assert "affinity" not in pod
+    assert chart.env(container)["TOOLGATE_WORKER_DEVICE"] == "cuda"
+    assert "resourceClaims" not in worker(GPU)["template"]["spec"]
+    assert chart.names(chart.render(GPU), "ResourceClaimTemplate") == []
+
+
+def test_a_claim_is_for_a_device_that_the_worker_can_use() -> None:
+    def selectors(values: Values) -> list[str]:
+        return [one["cel"]["expression"] for one in claimed(values)["selectors"]]
+
+    capability = (
+        "device.attributes['gpu.nvidia.com'].cudaComputeCapability.compareTo(semver('8.0.0')) >= 0"
+    )
+    driver = "device.attributes['gpu.nvidia.com'].driverVersion.compareTo(semver('580.0.0')) >= 0"
+    assert selectors(CLAIM) == [capability, driver]
+    assert claimed(CLAIM)["deviceClassName"] == "gpu.nvidia.com"
+    profile = "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'"
+    slices: Values = {"deviceClassName": "mig.nvidia.com", "selectors": [profile]}
+    values = merged(CLAIM, {"gpu": {"claim": slices, "nodeAffinity": {"minDriver": 0}}})
+    assert selectors(values) == [capability, profile]
+    assert claimed(values)["deviceClassName"] == "mig.nvidia.com"
+
+
+def test_a_claim_needs_a_kubernetes_that_has_them() -> None:
+    with pytest.raises(chart.RefusedError, match=r"needs Kubernetes 1\.34 or later, .* v1\.33\.0"):
+        chart.render(CLAIM, "1.33.0")
+
+
+def restarts(values: Values, version: str) -> tuple[Any, Any]:
+    """The rules by which a worker's container is started again."""
+    objects = chart.render(values, version)
+    container = chart.main_container(objects, "toolgate-encoder-worker")
+    return container.get("restartPolicy"), container.get("restartPolicyRules")
+
+
+def test_a_pod_goes_with_its_unfit_gpu() -> None:
+    rule = {"action": "Restart", "exitCodes": {"operator": "NotIn", "values": [5]}}
+    for version in ("1.35.0", "1.37.0"):
+        assert restarts(GPU, version) == ("Never", [rule])
+    # Kubernetes has no such rules before, and CPUs no other to go to.
+    plain: Values = {"encoderWorker": {"enabled": True}}
+    off = merged(GPU, {"gpu": {"replaceUnfit": False}})
+    for values, version in ((GPU, "1.34.0"), (plain, "1.37.0"), (off, "1.37.0")):
+        assert restarts(values, version) == (None, None)
+
+
+def test_the_exit_code_of_the_rule_is_the_workers() -> None:
+    source = (chart.ROOT / "encoder-worker" / "src" / "error.rs").read_text()
+    assert "Self::Canary { served, .. } if *served >= SETTLED_AFTER => 5," in source
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -278,6 +358,31 @@ def test_keda_asks_the_same_of_prometheus() -> None:
     assert chart.names(objects, "HorizontalPodAutoscaler") == []
 
 
+BUSY: Values = {"encoderWorker": {"autoscaling": {"deviceBusyPercent": 70}}}
+
+
+def test_workers_are_scaled_by_how_busy_devices_are_where_that_is_set() -> None:
+    ha = yaml.safe_load(chart.example("ha").read_text())
+    objects = chart.render(merged(ha, BUSY))
+    spec = chart.find(objects, "HorizontalPodAutoscaler", "toolgate-encoder-worker")["spec"]
+    busy = {one["pods"]["metric"]["name"]: one["pods"]["target"] for one in spec["metrics"]}
+    target = {"type": "AverageValue", "averageValue": "700m"}
+    assert busy["toolgate_embed_device_busy_ratio"] == target
+    assert "device_busy" not in str(chart.find(objects, "HorizontalPodAutoscaler"))
+    assert "toolgate_embed_device_busy_ratio" in str(chart.find(objects, "PrometheusRule"))
+    assert "device_busy_ratio" not in str(chart.find(chart.render(ha), "PrometheusRule"))
+
+
+def test_keda_asks_how_busy_devices_are() -> None:
+    keda = yaml.safe_load(chart.example("keda").read_text())
+    objects = chart.render(merged(keda, BUSY))
+    *_, busy = chart.find(objects, "ScaledObject", "toolgate-encoder-worker")["spec"]["triggers"]
+    query = busy["metadata"]["query"]
+    assert query.startswith("sum(rate(toolgate_embed_device_busy_seconds_total{namespace=")
+    assert (busy["metricType"], float(busy["metadata"]["threshold"])) == ("AverageValue", 0.7)
+    assert len(chart.find(objects, "ScaledObject")["spec"]["triggers"]) == 2
+
+
 def test_the_metrics_that_autoscaling_asks_for_are_those_of_the_programs() -> None:
     sources = "".join(
         path.read_text()
@@ -286,6 +391,7 @@ def test_the_metrics_that_autoscaling_asks_for_are_those_of_the_programs() -> No
     )
     for text in (
         '"toolgate_embed_queue_depth"',
+        '"toolgate_embed_device_busy", "Time in device calls", stats.busy',
         '"rpc_server_call_duration"',
         'RouterService/Route"',
         'EncoderService/Embed"',

@@ -1,5 +1,6 @@
-{{/* Pods by who waits, and by how long answers take: whichever asks for more wins. Never by utilisation, which is
-high on a GPU that keeps up, and on one that does not. */}}
+{{/* Pods by who waits, and by how long answers take: whichever asks for more wins. Workers by how busy their devices are
+too, where that is set: it asks for pods before anybody waits, and may ask for too many, because batches grow. Never by
+the utilisation that a GPU reports, which says nothing of how much more it could do. */}}
 
 {{- define "toolgate.autoscaler" -}}
 {{- $scaling := .values.autoscaling -}}
@@ -24,6 +25,12 @@ spec:
       pods:
         metric: {name: toolgate_call_p99_seconds}
         target: {type: AverageValue, averageValue: {{ printf "%dm" (int $scaling.latencyMilliseconds) }}}
+    {{- with $scaling.deviceBusyPercent }}
+    - type: Pods
+      pods:
+        metric: {name: toolgate_embed_device_busy_ratio}
+        target: {type: AverageValue, averageValue: {{ printf "%dm" (mul 10 (int .)) }}}
+    {{- end }}
   behavior:
     {{- include "toolgate.scalingBehavior" . | nindent 4 }}
 {{- else }}
@@ -53,6 +60,14 @@ spec:
         serverAddress: {{ .root.Values.monitoring.keda.prometheusAddress | quote }}
         query: {{ printf "avg(histogram_quantile(0.99, sum by (pod, le) (rate(rpc_server_call_duration_seconds_bucket{rpc_method=~%q,%s}[2m]))) >= 0)" (printf ".*%s" .method) $pods | squote }}
         threshold: {{ divf $scaling.latencyMilliseconds 1000 | quote }}
+    {{- with $scaling.deviceBusyPercent }}
+    - type: prometheus
+      metricType: AverageValue
+      metadata:
+        serverAddress: {{ $.root.Values.monitoring.keda.prometheusAddress | quote }}
+        query: {{ printf "sum(rate(toolgate_embed_device_busy_seconds_total{%s}[2m]))" $pods | squote }}
+        threshold: {{ divf . 100 | quote }}
+    {{- end }}
 {{- end }}
 {{- end -}}
 
@@ -78,6 +93,15 @@ scaleDown:
     histogram_quantile(0.99, sum by (namespace, pod, le) (rate(rpc_server_call_duration_seconds_bucket{
       rpc_method=~".*(RouterService/Route|EncoderService/Embed)", namespace={{ .Release.Namespace | quote }}, pod=~{{ $pods | quote }}
     }[2m]))) >= 0
+{{- end -}}
+
+{{/* Share of the time that a worker's device ran batches, 0 to 1, for the HPA's metrics API. */}}
+{{- define "toolgate.busyRule" -}}
+- record: toolgate_embed_device_busy_ratio
+  expr: |-
+    sum by (namespace, pod) (rate(toolgate_embed_device_busy_seconds_total{
+      namespace={{ .Release.Namespace | quote }}, pod=~{{ printf "%s-encoder-worker-[a-z0-9]+-[a-z0-9]+" (include "toolgate.fullname" .) | quote }}
+    }[2m]))
 {{- end -}}
 
 {{- define "toolgate.disruptionBudget" -}}
