@@ -19,7 +19,7 @@ import yaml
 from catalogs import NOTES
 from gateway_process import GatewayProcess, plain_server
 from llm_provider import Provider, Proxy, answer, serving
-from llm_tools import CALL, PATIENT, SEARCH, enveloped
+from llm_tools import CALL, PRICED, SEARCH, enveloped
 from otlp_receiver import collecting
 from test_llm_proxy_envelope import anthropic_answer, anthropic_request, use
 from toolgate_process import ToolgateProcess, free_port
@@ -148,7 +148,7 @@ def proxy(binary: Path, folder: Path, server: ToolgateProcess) -> Iterator[str]:
     plane = ("--server", f"http://{server.target}")
     with (
         serving(Provider(*steps)) as provider,
-        Proxy(binary, folder, provider.url, PATIENT).started(*plane) as started,
+        Proxy(binary, folder, provider.url, PRICED).started(*plane) as started,
     ):
         notes = [started.ask("/anthropic/v1/messages", anthropic_request()).note]
         bare = {**anthropic_request(), "tools": []}
@@ -278,6 +278,15 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
             assert 'job=~"$job"' in target["expr"], title
         names = [target["refId"] for target in panel["targets"]]
         assert len(names) == len(set(names)), title
+
+
+def test_the_dashboard_shows_every_metric_of_the_llm_proxy() -> None:
+    table = (DOCS / "llm-proxy.md").read_text()
+    documented = re.findall(r"^\| `(toolgate_llm_\w+)` \|", table, re.MULTILINE)
+    assert len(documented) > 10
+    metrics = {name for text in shown() for name in METRIC.findall(text)}
+    names = {name.removesuffix("_bucket") for name in metrics}
+    assert set(documented) - names == set()
 
 
 def test_every_alert_has_a_runbook_and_a_test() -> None:
