@@ -2,6 +2,7 @@
 //! here, and errors become statuses in one place.
 
 mod call_error;
+mod callers;
 mod embeddings;
 mod health;
 mod request;

@@ -34,6 +34,9 @@ type EmbedRequest struct {
 	Flow uint64 `protobuf:"fixed64,3,opt,name=flow,proto3" json:"flow,omitempty"`
 	// True if the caller reads half precision. Workers that don't know this field answer in f32.
 	HalfPrecision bool `protobuf:"varint,4,opt,name=half_precision,json=halfPrecision,proto3" json:"half_precision,omitempty"`
+	// Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+	// counts as none.
+	Caller        uint64 `protobuf:"fixed64,5,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,6 +99,13 @@ func (x *EmbedRequest) GetHalfPrecision() bool {
 	return false
 }
 
+func (x *EmbedRequest) GetCaller() uint64 {
+	if x != nil {
+		return x.Caller
+	}
+	return 0
+}
+
 // The embeddings.
 type EmbedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -115,6 +125,9 @@ type EmbedResponse struct {
 	// True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
 	// what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
 	HalfPrecision bool `protobuf:"varint,7,opt,name=half_precision,json=halfPrecision,proto3" json:"half_precision,omitempty"`
+	// Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+	// Absent or 0: the worker does not count them.
+	Callers       uint32 `protobuf:"varint,8,opt,name=callers,proto3" json:"callers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,6 +209,13 @@ func (x *EmbedResponse) GetHalfPrecision() bool {
 		return x.HalfPrecision
 	}
 	return false
+}
+
+func (x *EmbedResponse) GetCallers() uint32 {
+	if x != nil {
+		return x.Callers
+	}
+	return 0
 }
 
 // Asks what is loaded.
@@ -321,12 +341,13 @@ var File_toolgate_v1_encoder_proto protoreflect.FileDescriptor
 
 const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"\n" +
-	"\x19toolgate/v1/encoder.proto\x12\vtoolgate.v1\"\x81\x01\n" +
+	"\x19toolgate/v1/encoder.proto\x12\vtoolgate.v1\"\x99\x01\n" +
 	"\fEmbedRequest\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x12\n" +
 	"\x04flow\x18\x03 \x01(\x06R\x04flow\x12%\n" +
-	"\x0ehalf_precision\x18\x04 \x01(\bR\rhalfPrecision\"\x88\x02\n" +
+	"\x0ehalf_precision\x18\x04 \x01(\bR\rhalfPrecision\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\x06R\x06caller\"\xa2\x02\n" +
 	"\rEmbedResponse\x12\x1e\n" +
 	"\n" +
 	"embeddings\x18\x01 \x01(\fR\n" +
@@ -338,7 +359,8 @@ const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"\ttruncated\x18\x04 \x03(\bR\ttruncated\x12 \n" +
 	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\x12-\n" +
 	"\x12outstanding_tokens\x18\x06 \x01(\rR\x11outstandingTokens\x12%\n" +
-	"\x0ehalf_precision\x18\a \x01(\bR\rhalfPrecision\"\x11\n" +
+	"\x0ehalf_precision\x18\a \x01(\bR\rhalfPrecision\x12\x18\n" +
+	"\acallers\x18\b \x01(\rR\acallers\"\x11\n" +
 	"\x0fDescribeRequest\"\xa3\x01\n" +
 	"\x10DescribeResponse\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12 \n" +

@@ -41,6 +41,8 @@ pub struct EncoderOptions {
     pub keep_alive_timeout: Duration,
     /// Largest answer that is accepted, in bytes. Default: 4 MiB.
     pub max_message_bytes: usize,
+    /// Number by which the worker tells its callers apart. Default: 0, which the worker does not count.
+    pub caller: u64,
 }
 
 impl Default for EncoderOptions {
@@ -51,6 +53,7 @@ impl Default for EncoderOptions {
             keep_alive_interval: Duration::from_secs(5),
             keep_alive_timeout: Duration::from_secs(2),
             max_message_bytes: 4 << 20,
+            caller: 0,
         }
     }
 }
@@ -60,6 +63,7 @@ impl Default for EncoderOptions {
 #[derive(Debug, Clone)]
 pub struct EncoderClient {
     address: String,
+    caller: u64,
     connections: Arc<[Connection]>,
     /// Number of checks so far, by which connections take turns.
     checks: Arc<AtomicUsize>,
@@ -131,6 +135,8 @@ pub struct EmbedAnswer {
     pub embeddings: Vec<WorkerEmbedding>,
     /// Estimated tokens of the texts of other calls that wait or run at the worker.
     pub outstanding_tokens: u32,
+    /// Callers with numbers that the worker has had of late, this one among them; 0 if it does not count them.
+    pub callers: u32,
 }
 
 /// Flow and trace that a call belongs to.
@@ -199,6 +205,7 @@ impl EncoderClient {
         let connections = std::iter::repeat_with(connection).take(options.connections.get());
         Ok(Self {
             address: address.to_owned(),
+            caller: options.caller,
             connections: connections.collect(),
             checks: Arc::default(),
             created: Instant::now(),
@@ -299,13 +306,19 @@ impl EncoderClient {
         let count = texts.len();
         let place = self.place(over);
         let mut service = place.service();
-        let message =
-            EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow, half_precision };
+        let message = EmbedRequest {
+            texts,
+            fingerprint: fingerprint.to_owned(),
+            flow,
+            half_precision,
+            caller: self.caller,
+        };
         let call = service.embed(placed(timed(message, within), trace));
         let answer = self.once("Embed", &place, within, call).await?;
         let embeddings = read(&answer, count, fingerprint)
             .map_err(|problem| Error::Answer { address: self.address.clone(), problem })?;
-        Ok(EmbedAnswer { embeddings, outstanding_tokens: answer.outstanding_tokens })
+        let EmbedResponse { outstanding_tokens, callers, .. } = answer;
+        Ok(EmbedAnswer { embeddings, outstanding_tokens, callers })
     }
 
     /// Makes one attempt. The worker receives the deadline, and a worker that hangs is abandoned after it.

@@ -13,6 +13,7 @@ use toolgate_telemetry::CallSpan;
 use tracing::{Instrument as _, error};
 
 use super::call_error::CallError;
+use super::callers::Callers;
 use super::{embeddings, request, status};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::telemetry::Metrics;
@@ -34,6 +35,7 @@ pub(crate) struct Face {
     waiting_kib: Semaphore,
     /// Estimated tokens of all texts that wait or run.
     outstanding: AtomicU64,
+    callers: Callers,
 }
 
 /// Tokens of one request among those that wait or run. Dropping it takes them off.
@@ -65,7 +67,8 @@ impl Drop for Outstanding<'_> {
 impl Face {
     pub(crate) fn new(lifecycle: Arc<Lifecycle>, metrics: Arc<Metrics>) -> Self {
         let waiting_kib = Semaphore::new(WAITING_KIB_MAX);
-        Self { lifecycle, metrics, waiting_kib, outstanding: AtomicU64::new(0) }
+        let outstanding = AtomicU64::new(0);
+        Self { lifecycle, metrics, waiting_kib, outstanding, callers: Callers::default() }
     }
 
     /// Records the outcome of a call, and converts it to a response or a status.
@@ -106,6 +109,7 @@ impl Face {
         let _room = self.room(&message.texts)?;
         let outstanding = Outstanding::add(&self.outstanding, &message.texts);
         let half_precision = message.half_precision;
+        let callers = self.callers.called(message.caller, Instant::now());
         let embedded = tokio::select! {
             // If the answer and the canary's verdict come together, the answer is not trusted.
             biased;
@@ -119,7 +123,7 @@ impl Face {
         }
         let outstanding_tokens = outstanding.of_others();
         let answer = render(encoder.model(), &embedded?, half_precision);
-        Ok(EmbedResponse { outstanding_tokens, ..answer })
+        Ok(EmbedResponse { outstanding_tokens, callers, ..answer })
     }
 
     fn room(&self, texts: &[String]) -> Result<SemaphorePermit<'_>, CallError> {

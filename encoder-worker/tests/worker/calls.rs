@@ -94,6 +94,17 @@ async fn who_reads_half_precision_gets_half_the_bytes() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_are_told_how_many_share_the_worker() {
+    let worker = Worker::serving("");
+    let mut client = worker.client().await;
+    for (caller, callers) in [(0, 0), (7, 1), (8, 2), (7, 2)] {
+        let request = EmbedRequest { caller, ..ask(&["which files did I change"]) };
+        let answer = client.embed(request).await.expect("it embeds").into_inner();
+        assert_eq!(answer.callers, callers, "to {caller}");
+    }
+}
+
 fn metrics_tell(worker: &Worker, texts: f64) {
     let calls = |method: &str| {
         format!(

@@ -1693,6 +1693,10 @@ pub struct EmbedRequest {
     /// True if the caller reads half precision. Workers that don't know this field answer in f32.
     #[prost(bool, tag = "4")]
     pub half_precision: bool,
+    /// Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+    /// counts as none.
+    #[prost(fixed64, tag = "5")]
+    pub caller: u64,
 }
 /// The embeddings.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1720,6 +1724,10 @@ pub struct EmbedResponse {
     /// what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
     #[prost(bool, tag = "7")]
     pub half_precision: bool,
+    /// Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+    /// Absent or 0: the worker does not count them.
+    #[prost(uint32, tag = "8")]
+    pub callers: u32,
 }
 /// Asks what is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -185,7 +185,8 @@ pub const ENCODER_HEALTH_INTERVAL: Key<Duration> = Key::new(
     "encoder.health_interval",
     span(50, 60_000),
     "400ms",
-    "How often each worker must embed known texts, rightly and in time, to be used.",
+    "How often each worker must embed known texts, rightly and in time, to be used. Servers that \
+     share a worker share these checks; each checks it every 10 s at least.",
 );
 pub const ENCODER_COMPARE_ONE_IN: Key<usize> = Key::new(
     "encoder.compare_one_in",

@@ -4,6 +4,7 @@
 
 mod balance;
 mod budget;
+mod checks;
 mod connections;
 mod faults;
 mod half_precision;

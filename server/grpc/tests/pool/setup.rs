@@ -70,7 +70,7 @@ impl Setup {
     }
 
     /// Waits until `is_so`, which `what` says in words.
-    pub async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+    pub async fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let began = Instant::now();
         while !is_so() {
             let in_use = self.pool.workers_in_use();

@@ -56,6 +56,10 @@ pub struct Seen {
     pub allowed: Semaphore,
     /// Tokens of other servers that it says it has.
     pub outstanding: AtomicU32,
+    /// Servers that it says share it.
+    pub callers: AtomicU32,
+    /// Numbers of the servers that requests came from.
+    pub callers_seen: Mutex<HashSet<u64>>,
     /// Texts of each Embed request, including canaries.
     pub requests: Mutex<Vec<Vec<String>>>,
     /// Connections that requests of traffic came over: those with texts that begin with `hold`.
@@ -76,6 +80,8 @@ impl Default for Seen {
         Self {
             allowed: Semaphore::new(0),
             outstanding: AtomicU32::default(),
+            callers: AtomicU32::default(),
+            callers_seen: Mutex::default(),
             requests: Mutex::default(),
             connections: Mutex::default(),
             first_connection: Mutex::default(),
@@ -232,6 +238,7 @@ impl Service {
             fingerprint: self.fingerprint.clone(),
             outstanding_tokens: self.seen.outstanding.load(Ordering::SeqCst),
             half_precision: false,
+            callers: self.seen.callers.load(Ordering::SeqCst),
         }
     }
 }
@@ -253,7 +260,8 @@ impl EncoderService for Service {
         if self.mode() == Mode::HangsOverFirst {
             self.seen.hang_over_first(&request).await;
         }
-        let EmbedRequest { texts, fingerprint, half_precision, .. } = request.into_inner();
+        let EmbedRequest { texts, fingerprint, half_precision, caller, .. } = request.into_inner();
+        self.seen.callers_seen.lock().insert(caller);
         let mut under_way = Under::way(&self.seen, &texts);
         if fingerprint != self.fingerprint {
             under_way.answered = true;

@@ -159,7 +159,9 @@ impl EncoderPool {
 fn options_of(config: &PoolConfig) -> EncoderOptions {
     let by_cores = || connections_by(available_parallelism().map_or(1, NonZeroUsize::get));
     let connections = config.connections.unwrap_or_else(by_cores);
-    EncoderOptions { connections, ..EncoderOptions::default() }
+    // Each server has its own.
+    let caller = fastrand::u64(1..);
+    EncoderOptions { connections, caller, ..EncoderOptions::default() }
 }
 
 /// Adds the configured workers. Listed addresses are permanent. A name is looked up again and again until `stop`.

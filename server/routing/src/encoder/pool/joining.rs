@@ -151,11 +151,11 @@ impl Member {
         while let Some(mut part) = parts.pop() {
             match self.send_once(&mut part).await {
                 None => {}
-                Some(Ok(EmbedAnswer { embeddings, outstanding_tokens })) => {
+                Some(Ok(EmbedAnswer { embeddings, outstanding_tokens, callers })) => {
                     let mut rest = embeddings.into_iter();
                     for pending in part {
                         let embeddings = rest.by_ref().take(pending.texts.len()).collect();
-                        let own = EmbedAnswer { embeddings, outstanding_tokens };
+                        let own = EmbedAnswer { embeddings, outstanding_tokens, callers };
                         drop(pending.caller.send(Ok(own)));
                     }
                 }

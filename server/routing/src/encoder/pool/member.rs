@@ -1,10 +1,11 @@
 //! One worker: its connection, its load and its health. It makes one attempt at a time; `attempt` handles failures.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use toolgate_encoder::estimated_tokens as tokens_of;
 use toolgate_encoder_client::{
     Code, ConnectionId, EmbedAnswer, EmbedOptions, EncoderClient, EncoderOptions,
@@ -17,7 +18,7 @@ use super::canaries::KnownText;
 use super::health::{Health, State};
 use super::joining::{NotJoined, Queue, ShortRequest};
 use super::reference::Reference;
-use super::watch::Rounds;
+use super::watch::{Pause, Rounds, shared};
 use crate::encoder::WorkerMetrics;
 use crate::encoder::{Embedded, Flow};
 
@@ -80,6 +81,10 @@ pub(super) struct Member {
     on_the_wire: AtomicU64,
     /// Tokens that other servers have outstanding at the worker, as its last answer tells.
     tokens_of_others: AtomicU64,
+    /// Servers that share the worker, as its last answer tells.
+    sharers: AtomicU32,
+    /// Signal that the worker failed a request, so that its next check comes early.
+    pub(super) doubt: Notify,
     in_flight: AtomicUsize,
     said_absent: AtomicBool,
     /// Texts that it answered wrongly although it passed its checks, oldest first.
@@ -158,6 +163,8 @@ impl Member {
             tokens: AtomicU64::new(0),
             on_the_wire: AtomicU64::new(0),
             tokens_of_others: AtomicU64::new(0),
+            sharers: AtomicU32::new(1),
+            doubt: Notify::new(),
             in_flight: AtomicUsize::new(0),
             said_absent: AtomicBool::new(false),
             caught: Mutex::default(),
@@ -268,6 +275,7 @@ impl Member {
             Failed::Late(_) if within < FAIR_TIME => {}
             Failed::Late(_) | Failed::Broken(..) => {
                 self.change(result, |health| health.failed(now, spread));
+                self.doubt.notify_one();
             }
             Failed::Garbage(_) => self.change(result, |health| health.misbehaved(now, spread)),
             Failed::OtherModel(_) => self.change(result, Health::other_model),
@@ -323,11 +331,15 @@ impl Member {
         }
     }
 
-    /// Returns the time until the next check.
-    pub(super) fn next_check(&self, interval: Duration) -> Duration {
+    /// Returns the time until the next check. Servers share the checks of a worker that is in use. One that is not is
+    /// checked by each as often as if it were alone, so that it comes back as soon.
+    pub(super) fn next_check(&self, interval: Duration) -> Pause {
         let health = self.health.lock();
-        // A pause already has its jitter, and no check is sent before its end.
-        health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * fastrand::f64()))
+        // The pause of a worker that is out of use already has its jitter, and no check is sent before its end.
+        let interval = interval.mul_f64(0.9 + 0.1 * fastrand::f64());
+        let usual = health.next_canary(Instant::now(), interval);
+        let sharers = if health.is_serving() { self.sharers.load(Ordering::Relaxed) } else { 1 };
+        Pause { min: usual, max: shared(usual, sharers) }
     }
 
     async fn canary(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
@@ -433,6 +445,7 @@ impl Member {
         let of_others = u64::from(answer.outstanding_tokens).saturating_sub(of_this_server);
         let of_others = if of_others < OF_OTHERS_MIN { 0 } else { of_others };
         self.tokens_of_others.store(of_others, Ordering::Relaxed);
+        self.sharers.store(answer.callers.max(1), Ordering::Relaxed);
         Ok(answer)
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::lookup_host;
+use tokio::sync::Notify;
 use tracing::warn;
 
 use super::attempt::usual_time;
@@ -20,6 +21,34 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Minimum and maximum time for a check of one text.
 const CANARY_MIN: Duration = Duration::from_millis(500);
 const CANARY_MAX: Duration = Duration::from_secs(1);
+
+/// Maximum interval of the checks of a worker that servers share. A worker counts a server for three times as long.
+const SHARED_MAX: Duration = Duration::from_secs(10);
+
+/// Time until a worker's next check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pause {
+    /// Time for which no check is sent.
+    pub(super) min: Duration,
+    /// Time after which the check is sent, even if nothing speaks against the worker.
+    pub(super) max: Duration,
+}
+
+impl Pause {
+    /// Waits until the check is due. A `doubt` makes it due after [`Self::min`].
+    async fn wait(self, doubt: &Notify) {
+        tokio::time::sleep(self.min).await;
+        let rest = self.max.saturating_sub(self.min);
+        // Either way the check is due.
+        let _doubted = tokio::time::timeout(rest, doubt.notified()).await;
+    }
+}
+
+/// Returns the interval of the checks of a worker that `servers` servers share. Together they check it as often as one
+/// would alone, and each at least every ten seconds.
+pub(super) fn shared(interval: Duration, servers: u32) -> Duration {
+    interval.saturating_mul(servers).min(SHARED_MAX).max(interval)
+}
 
 /// Interval and time limits of the checks of workers.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +86,7 @@ pub(super) async fn check_again_and_again(
 ) {
     loop {
         member.check(&reference, &rounds).await;
-        tokio::time::sleep(member.next_check(rounds.interval)).await;
+        member.next_check(rounds.interval).wait(&member.doubt).await;
     }
 }
 
@@ -119,6 +148,44 @@ mod tests {
         }
         let hasty = Rounds::every(millis(400), millis(10));
         assert_eq!(hasty.deadline_for(64), millis(4_500), "no check ends before it is waited for");
+    }
+
+    #[test]
+    fn servers_share_checks_up_to_ten_seconds() {
+        let millis = Duration::from_millis;
+        for (interval, servers, each) in [
+            (400, 0, 400),
+            (400, 1, 400),
+            (400, 20, 8_000),
+            (400, 1_000, 10_000),
+            (60_000, 1, 60_000),
+            (60_000, 20, 60_000),
+        ] {
+            let found = shared(millis(interval), servers);
+            assert_eq!(found, millis(each), "{interval} ms, {servers} servers");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_doubt_makes_the_next_check_due_once_the_shortest_pause_is_over() {
+        let second = Duration::from_secs(1);
+        let pause = Pause { min: second, max: 8 * second };
+        let doubt = Notify::new();
+        let waited = async |pause: Pause| {
+            let began = tokio::time::Instant::now();
+            pause.wait(&doubt).await;
+            began.elapsed().as_secs()
+        };
+        assert_eq!(waited(pause).await, 8);
+        doubt.notify_one();
+        assert_eq!(waited(pause).await, 1);
+        let in_three = async {
+            tokio::time::sleep(3 * second).await;
+            doubt.notify_one();
+        };
+        assert_eq!(tokio::join!(waited(pause), in_three).0, 3);
+        doubt.notify_one();
+        assert_eq!(waited(Pause { min: second, max: second }).await, 1, "as one server would");
     }
 
     #[tokio::test]

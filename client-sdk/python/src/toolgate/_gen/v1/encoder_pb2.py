@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19toolgate/v1/encoder.proto\x12\x0btoolgate.v1\"X\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\t\x12\x0c\n\x04\x66low\x18\x03 \x01(\x06\x12\x16\n\x0ehalf_precision\x18\x04 \x01(\x08\"\xa9\x01\n\rEmbedResponse\x12\x12\n\nembeddings\x18\x01 \x01(\x0c\x12\x12\n\ndimensions\x18\x02 \x01(\r\x12\x14\n\x0ctoken_counts\x18\x03 \x03(\r\x12\x11\n\ttruncated\x18\x04 \x03(\x08\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\t\x12\x1a\n\x12outstanding_tokens\x18\x06 \x01(\r\x12\x16\n\x0ehalf_precision\x18\x07 \x01(\x08\"\x11\n\x0f\x44\x65scribeRequest\"o\n\x10\x44\x65scribeResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\t\x12\x12\n\ndimensions\x18\x03 \x01(\r\x12\x12\n\nmax_tokens\x18\x04 \x01(\r\x12\x0f\n\x07\x62\x61\x63kend\x18\x05 \x01(\t2\x99\x01\n\x0e\x45ncoderService\x12>\n\x05\x45mbed\x12\x19.toolgate.v1.EmbedRequest\x1a\x1a.toolgate.v1.EmbedResponse\x12G\n\x08\x44\x65scribe\x12\x1c.toolgate.v1.DescribeRequest\x1a\x1d.toolgate.v1.DescribeResponseB/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19toolgate/v1/encoder.proto\x12\x0btoolgate.v1\"h\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\t\x12\x0c\n\x04\x66low\x18\x03 \x01(\x06\x12\x16\n\x0ehalf_precision\x18\x04 \x01(\x08\x12\x0e\n\x06\x63\x61ller\x18\x05 \x01(\x06\"\xba\x01\n\rEmbedResponse\x12\x12\n\nembeddings\x18\x01 \x01(\x0c\x12\x12\n\ndimensions\x18\x02 \x01(\r\x12\x14\n\x0ctoken_counts\x18\x03 \x03(\r\x12\x11\n\ttruncated\x18\x04 \x03(\x08\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\t\x12\x1a\n\x12outstanding_tokens\x18\x06 \x01(\r\x12\x16\n\x0ehalf_precision\x18\x07 \x01(\x08\x12\x0f\n\x07\x63\x61llers\x18\x08 \x01(\r\"\x11\n\x0f\x44\x65scribeRequest\"o\n\x10\x44\x65scribeResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\t\x12\x12\n\ndimensions\x18\x03 \x01(\r\x12\x12\n\nmax_tokens\x18\x04 \x01(\r\x12\x0f\n\x07\x62\x61\x63kend\x18\x05 \x01(\t2\x99\x01\n\x0e\x45ncoderService\x12>\n\x05\x45mbed\x12\x19.toolgate.v1.EmbedRequest\x1a\x1a.toolgate.v1.EmbedResponse\x12G\n\x08\x44\x65scribe\x12\x1c.toolgate.v1.DescribeRequest\x1a\x1d.toolgate.v1.DescribeResponseB/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,13 +33,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.toolgate.v1P\001Z\032toolgate.dev/go/toolgatev1'
   _globals['_EMBEDREQUEST']._serialized_start=42
-  _globals['_EMBEDREQUEST']._serialized_end=130
-  _globals['_EMBEDRESPONSE']._serialized_start=133
-  _globals['_EMBEDRESPONSE']._serialized_end=302
-  _globals['_DESCRIBEREQUEST']._serialized_start=304
-  _globals['_DESCRIBEREQUEST']._serialized_end=321
-  _globals['_DESCRIBERESPONSE']._serialized_start=323
-  _globals['_DESCRIBERESPONSE']._serialized_end=434
-  _globals['_ENCODERSERVICE']._serialized_start=437
-  _globals['_ENCODERSERVICE']._serialized_end=590
+  _globals['_EMBEDREQUEST']._serialized_end=146
+  _globals['_EMBEDRESPONSE']._serialized_start=149
+  _globals['_EMBEDRESPONSE']._serialized_end=335
+  _globals['_DESCRIBEREQUEST']._serialized_start=337
+  _globals['_DESCRIBEREQUEST']._serialized_end=354
+  _globals['_DESCRIBERESPONSE']._serialized_start=356
+  _globals['_DESCRIBERESPONSE']._serialized_end=467
+  _globals['_ENCODERSERVICE']._serialized_start=470
+  _globals['_ENCODERSERVICE']._serialized_end=623
 # @@protoc_insertion_point(module_scope)

@@ -28,6 +28,7 @@ class EmbedRequest(_message.Message):
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     FLOW_FIELD_NUMBER: _builtins.int
     HALF_PRECISION_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     """The fingerprint that the caller expects. Another one is FAILED_PRECONDITION. Absent: any."""
     flow: _builtins.int
@@ -37,6 +38,10 @@ class EmbedRequest(_message.Message):
     """
     half_precision: _builtins.bool
     """True if the caller reads half precision. Workers that don't know this field answer in f32."""
+    caller: _builtins.int
+    """Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+    counts as none.
+    """
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """1 to 256 texts, 32 KiB each at most."""
@@ -48,10 +53,11 @@ class EmbedRequest(_message.Message):
         fingerprint: _builtins.str = ...,
         flow: _builtins.int = ...,
         half_precision: _builtins.bool = ...,
+        caller: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "flow", b"flow", "half_precision", b"half_precision", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "fingerprint", b"fingerprint", "flow", b"flow", "half_precision", b"half_precision", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -70,6 +76,7 @@ class EmbedResponse(_message.Message):
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     OUTSTANDING_TOKENS_FIELD_NUMBER: _builtins.int
     HALF_PRECISION_FIELD_NUMBER: _builtins.int
+    CALLERS_FIELD_NUMBER: _builtins.int
     embeddings: _builtins.bytes
     """Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`."""
     dimensions: _builtins.int
@@ -83,6 +90,10 @@ class EmbedResponse(_message.Message):
     half_precision: _builtins.bool
     """True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
     what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+    """
+    callers: _builtins.int
+    """Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+    Absent or 0: the worker does not count them.
     """
     @_builtins.property
     def token_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -102,10 +113,11 @@ class EmbedResponse(_message.Message):
         fingerprint: _builtins.str = ...,
         outstanding_tokens: _builtins.int = ...,
         half_precision: _builtins.bool = ...,
+        callers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embeddings", b"embeddings", "fingerprint", b"fingerprint", "half_precision", b"half_precision", "outstanding_tokens", b"outstanding_tokens", "token_counts", b"token_counts", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["callers", b"callers", "dimensions", b"dimensions", "embeddings", b"embeddings", "fingerprint", b"fingerprint", "half_precision", b"half_precision", "outstanding_tokens", b"outstanding_tokens", "token_counts", b"token_counts", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

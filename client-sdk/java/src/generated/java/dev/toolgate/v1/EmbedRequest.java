@@ -182,6 +182,22 @@ private static final long serialVersionUID = 0L;
     return halfPrecision_;
   }
 
+  public static final int CALLER_FIELD_NUMBER = 5;
+  private long caller_ = 0L;
+  /**
+   * <pre>
+   * Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+   * counts as none.
+   * </pre>
+   *
+   * <code>fixed64 caller = 5;</code>
+   * @return The caller.
+   */
+  @java.lang.Override
+  public long getCaller() {
+    return caller_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -207,6 +223,9 @@ private static final long serialVersionUID = 0L;
     }
     if (halfPrecision_ != false) {
       output.writeBool(4, halfPrecision_);
+    }
+    if (caller_ != 0L) {
+      output.writeFixed64(5, caller_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -236,6 +255,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(4, halfPrecision_);
     }
+    if (caller_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeFixed64Size(5, caller_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -259,6 +282,8 @@ private static final long serialVersionUID = 0L;
         != other.getFlow()) return false;
     if (getHalfPrecision()
         != other.getHalfPrecision()) return false;
+    if (getCaller()
+        != other.getCaller()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -282,6 +307,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + HALF_PRECISION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getHalfPrecision());
+    hash = (37 * hash) + CALLER_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getCaller());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -422,6 +450,7 @@ private static final long serialVersionUID = 0L;
       fingerprint_ = "";
       flow_ = 0L;
       halfPrecision_ = false;
+      caller_ = 0L;
       return this;
     }
 
@@ -468,6 +497,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.halfPrecision_ = halfPrecision_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.caller_ = caller_;
+      }
     }
 
     @java.lang.Override
@@ -502,6 +534,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getHalfPrecision() != false) {
         setHalfPrecision(other.getHalfPrecision());
+      }
+      if (other.getCaller() != 0L) {
+        setCaller(other.getCaller());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -550,6 +585,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 41: {
+              caller_ = input.readFixed64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 41
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -896,6 +936,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearHalfPrecision() {
       bitField0_ = (bitField0_ & ~0x00000008);
       halfPrecision_ = false;
+      onChanged();
+      return this;
+    }
+
+    private long caller_ ;
+    /**
+     * <pre>
+     * Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+     * counts as none.
+     * </pre>
+     *
+     * <code>fixed64 caller = 5;</code>
+     * @return The caller.
+     */
+    @java.lang.Override
+    public long getCaller() {
+      return caller_;
+    }
+    /**
+     * <pre>
+     * Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+     * counts as none.
+     * </pre>
+     *
+     * <code>fixed64 caller = 5;</code>
+     * @param value The caller to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCaller(long value) {
+
+      caller_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+     * counts as none.
+     * </pre>
+     *
+     * <code>fixed64 caller = 5;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCaller() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      caller_ = 0L;
       onChanged();
       return this;
     }

@@ -92,4 +92,15 @@ public interface EmbedRequestOrBuilder extends
    * @return The halfPrecision.
    */
   boolean getHalfPrecision();
+
+  /**
+   * <pre>
+   * Number that a server draws at its start, by which a worker tells the servers apart that share it. Absent or 0: it
+   * counts as none.
+   * </pre>
+   *
+   * <code>fixed64 caller = 5;</code>
+   * @return The caller.
+   */
+  long getCaller();
 }

@@ -244,6 +244,22 @@ private static final long serialVersionUID = 0L;
     return halfPrecision_;
   }
 
+  public static final int CALLERS_FIELD_NUMBER = 8;
+  private int callers_ = 0;
+  /**
+   * <pre>
+   * Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+   * Absent or 0: the worker does not count them.
+   * </pre>
+   *
+   * <code>uint32 callers = 8;</code>
+   * @return The callers.
+   */
+  @java.lang.Override
+  public int getCallers() {
+    return callers_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -287,6 +303,9 @@ private static final long serialVersionUID = 0L;
     }
     if (halfPrecision_ != false) {
       output.writeBool(7, halfPrecision_);
+    }
+    if (callers_ != 0) {
+      output.writeUInt32(8, callers_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -341,6 +360,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(7, halfPrecision_);
     }
+    if (callers_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(8, callers_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -370,6 +393,8 @@ private static final long serialVersionUID = 0L;
         != other.getOutstandingTokens()) return false;
     if (getHalfPrecision()
         != other.getHalfPrecision()) return false;
+    if (getCallers()
+        != other.getCallers()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -400,6 +425,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + HALF_PRECISION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getHalfPrecision());
+    hash = (37 * hash) + CALLERS_FIELD_NUMBER;
+    hash = (53 * hash) + getCallers();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -542,6 +569,7 @@ private static final long serialVersionUID = 0L;
       fingerprint_ = "";
       outstandingTokens_ = 0;
       halfPrecision_ = false;
+      callers_ = 0;
       return this;
     }
 
@@ -598,6 +626,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.halfPrecision_ = halfPrecision_;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.callers_ = callers_;
+      }
     }
 
     @java.lang.Override
@@ -650,6 +681,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getHalfPrecision() != false) {
         setHalfPrecision(other.getHalfPrecision());
+      }
+      if (other.getCallers() != 0) {
+        setCallers(other.getCallers());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -735,6 +769,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 56
+            case 64: {
+              callers_ = input.readUInt32();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1252,6 +1291,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearHalfPrecision() {
       bitField0_ = (bitField0_ & ~0x00000040);
       halfPrecision_ = false;
+      onChanged();
+      return this;
+    }
+
+    private int callers_ ;
+    /**
+     * <pre>
+     * Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+     * Absent or 0: the worker does not count them.
+     * </pre>
+     *
+     * <code>uint32 callers = 8;</code>
+     * @return The callers.
+     */
+    @java.lang.Override
+    public int getCallers() {
+      return callers_;
+    }
+    /**
+     * <pre>
+     * Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+     * Absent or 0: the worker does not count them.
+     * </pre>
+     *
+     * <code>uint32 callers = 8;</code>
+     * @param value The callers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCallers(int value) {
+
+      callers_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+     * Absent or 0: the worker does not count them.
+     * </pre>
+     *
+     * <code>uint32 callers = 8;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCallers() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      callers_ = 0;
       onChanged();
       return this;
     }

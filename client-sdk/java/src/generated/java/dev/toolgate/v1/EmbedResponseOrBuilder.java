@@ -129,4 +129,15 @@ public interface EmbedResponseOrBuilder extends
    * @return The halfPrecision.
    */
   boolean getHalfPrecision();
+
+  /**
+   * <pre>
+   * Servers that the worker has had requests of within the last half minute, this one among them. They share its checks.
+   * Absent or 0: the worker does not count them.
+   * </pre>
+   *
+   * <code>uint32 callers = 8;</code>
+   * @return The callers.
+   */
+  int getCallers();
 }

@@ -56,22 +56,22 @@ public final class Encoder {
   static {
     java.lang.String[] descriptorData = {
       "\n\031toolgate/v1/encoder.proto\022\013toolgate.v1" +
-      "\"X\n\014EmbedRequest\022\r\n\005texts\030\001 \003(\t\022\023\n\013finge" +
+      "\"h\n\014EmbedRequest\022\r\n\005texts\030\001 \003(\t\022\023\n\013finge" +
       "rprint\030\002 \001(\t\022\014\n\004flow\030\003 \001(\006\022\026\n\016half_preci" +
-      "sion\030\004 \001(\010\"\251\001\n\rEmbedResponse\022\022\n\nembeddin" +
-      "gs\030\001 \001(\014\022\022\n\ndimensions\030\002 \001(\r\022\024\n\014token_co" +
-      "unts\030\003 \003(\r\022\021\n\ttruncated\030\004 \003(\010\022\023\n\013fingerp" +
-      "rint\030\005 \001(\t\022\032\n\022outstanding_tokens\030\006 \001(\r\022\026" +
-      "\n\016half_precision\030\007 \001(\010\"\021\n\017DescribeReques" +
-      "t\"o\n\020DescribeResponse\022\r\n\005model\030\001 \001(\t\022\023\n\013" +
-      "fingerprint\030\002 \001(\t\022\022\n\ndimensions\030\003 \001(\r\022\022\n" +
-      "\nmax_tokens\030\004 \001(\r\022\017\n\007backend\030\005 \001(\t2\231\001\n\016E" +
-      "ncoderService\022>\n\005Embed\022\031.toolgate.v1.Emb" +
-      "edRequest\032\032.toolgate.v1.EmbedResponse\022G\n" +
-      "\010Describe\022\034.toolgate.v1.DescribeRequest\032" +
-      "\035.toolgate.v1.DescribeResponseB/\n\017dev.to" +
-      "olgate.v1P\001Z\032toolgate.dev/go/toolgatev1b" +
-      "\006proto3"
+      "sion\030\004 \001(\010\022\016\n\006caller\030\005 \001(\006\"\272\001\n\rEmbedResp" +
+      "onse\022\022\n\nembeddings\030\001 \001(\014\022\022\n\ndimensions\030\002" +
+      " \001(\r\022\024\n\014token_counts\030\003 \003(\r\022\021\n\ttruncated\030" +
+      "\004 \003(\010\022\023\n\013fingerprint\030\005 \001(\t\022\032\n\022outstandin" +
+      "g_tokens\030\006 \001(\r\022\026\n\016half_precision\030\007 \001(\010\022\017" +
+      "\n\007callers\030\010 \001(\r\"\021\n\017DescribeRequest\"o\n\020De" +
+      "scribeResponse\022\r\n\005model\030\001 \001(\t\022\023\n\013fingerp" +
+      "rint\030\002 \001(\t\022\022\n\ndimensions\030\003 \001(\r\022\022\n\nmax_to" +
+      "kens\030\004 \001(\r\022\017\n\007backend\030\005 \001(\t2\231\001\n\016EncoderS" +
+      "ervice\022>\n\005Embed\022\031.toolgate.v1.EmbedReque" +
+      "st\032\032.toolgate.v1.EmbedResponse\022G\n\010Descri" +
+      "be\022\034.toolgate.v1.DescribeRequest\032\035.toolg" +
+      "ate.v1.DescribeResponseB/\n\017dev.toolgate." +
+      "v1P\001Z\032toolgate.dev/go/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -82,13 +82,13 @@ public final class Encoder {
     internal_static_toolgate_v1_EmbedRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_EmbedRequest_descriptor,
-        new java.lang.String[] { "Texts", "Fingerprint", "Flow", "HalfPrecision", });
+        new java.lang.String[] { "Texts", "Fingerprint", "Flow", "HalfPrecision", "Caller", });
     internal_static_toolgate_v1_EmbedResponse_descriptor =
       getDescriptor().getMessageTypes().get(1);
     internal_static_toolgate_v1_EmbedResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_EmbedResponse_descriptor,
-        new java.lang.String[] { "Embeddings", "Dimensions", "TokenCounts", "Truncated", "Fingerprint", "OutstandingTokens", "HalfPrecision", });
+        new java.lang.String[] { "Embeddings", "Dimensions", "TokenCounts", "Truncated", "Fingerprint", "OutstandingTokens", "HalfPrecision", "Callers", });
     internal_static_toolgate_v1_DescribeRequest_descriptor =
       getDescriptor().getMessageTypes().get(2);
     internal_static_toolgate_v1_DescribeRequest_fieldAccessorTable = new
