@@ -274,6 +274,25 @@ def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool
     assert totals["usage"]["output_tokens"] == 10
 
 
+@pytest.mark.parametrize("form", ["mcp__git__{}", "mcp_git_{}", "git_{}"])
+def test_shipped_packs_know_tools_by_each_hosts_names(start: StartProxy, form: str) -> None:
+    """Claude Code's, Gemini CLI's and opencode's. The definitions say nothing, so that a pack alone
+    knows what people want of these tools."""
+    others = [f"mcp__other__tool_{number}" for number in range(24)]
+    git = ["git_status", "git_add", "git_commit", "git_log", "git_diff_unstaged"]
+    tools = [
+        {"name": name, "description": "A tool.", "input_schema": SCHEMA}
+        for name in [*others, *map(form.format, git)]
+    ]
+    query = {"query": "what have I edited but not added yet"}
+    steps = [answer(anthropic_answer(use(SEARCH, query, "toolu_s"))), answer(anthropic_answer())]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider, f'{PATIENT}defer = ["mcp_*", "git_*"]\n')
+        proxy.ask("/anthropic/v1/messages", anthropic_request(tools=tools))
+        second = provider.sent[1].json
+    assert form.format("git_diff_unstaged") in json.dumps(second["messages"][-1])
+
+
 def test_a_model_that_only_searches_is_stopped(start: StartProxy) -> None:
     def search(_sent: Sent) -> Answer:
         return answer(anthropic_answer(use(SEARCH, {"query": "git"}, "toolu_s")))

@@ -12,7 +12,7 @@ use toolgate_llm::strategy::{Api, is_like, may_defer};
 use crate::config::{LlmConfig, StrategyConfig};
 use crate::definitions::{Definitions, place};
 use crate::kept::PREVIOUS;
-use crate::toolset::{DeferredTool, Names};
+use crate::toolset::{DeferredTool, Names, keep_apart};
 use crate::{gemini, raw, responses};
 
 /// Reason for which a request is sent as it came.
@@ -261,7 +261,7 @@ impl<'a> Listed<'a> {
         let mut known = HashSet::new();
         let mut mark = None;
         let definitions = Definitions::read(api, tools, |given| {
-            let Some(tool) = DeferredTool::read(api, given) else { return false };
+            let Some(mut tool) = DeferredTool::read(api, given) else { return false };
             let name = tool.within.as_ref().map_or(&tool.name, |within| &within.name);
             let is_kept = chosen.contains(&tool.name) || chosen.contains(name);
             // Of two of one name, a call could mean either.
@@ -269,10 +269,12 @@ impl<'a> Listed<'a> {
                 return false;
             }
             mark = given.value.get("cache_control").cloned().or(mark.take());
+            tool.take_server(&config.defer);
             deferred.push(tool);
             true
         });
         let definitions = definitions.ok_or("shape")?;
+        keep_apart(&mut deferred);
         Ok(Self { tools, definitions, deferred, mark })
     }
 }

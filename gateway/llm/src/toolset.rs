@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,15 @@ pub(crate) struct DeferredTool {
     pub(crate) list: Option<usize>,
     /// Names that the host knows it by, if it stands in a namespace.
     pub(crate) within: Option<Namespaced>,
+    /// `None` if the name tells of no server, or another tool of the request has its place.
+    place: Option<Place>,
+}
+
+/// Parts of a tool's name: that of its MCP server, in bytes, and from where on that of the server's tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    server: Range<usize>,
+    tool: usize,
 }
 
 /// Names of a tool in a namespace of OpenAI's Responses.
@@ -226,8 +236,10 @@ impl DeferredTool {
         let within = within
             .map(|namespace| Namespaced { namespace: namespace.to_owned(), name: own.to_owned() });
         let description = value.get("description").and_then(Value::as_str).unwrap_or_default();
+        let name = within.as_ref().map_or_else(|| own.to_owned(), Namespaced::joined);
         Some(Self {
-            name: within.as_ref().map_or_else(|| own.to_owned(), Namespaced::joined),
+            place: Place::of_shape(&name),
+            name,
             text: given.text.to_owned(),
             description: description.to_owned(),
             schema,
@@ -246,16 +258,69 @@ impl DeferredTool {
         }
     }
 
+    /// Takes the server from the operator's patterns, such as `github_*`, unless the name is of the form `mcp__server__tool`.
+    pub(crate) fn take_server(&mut self, patterns: &[String]) {
+        let is_whole = Place::between(&self.name, "mcp__", "__").is_some();
+        if let Some(place) = Place::of_pattern(&self.name, patterns)
+            && !is_whole
+        {
+            self.place = Some(place);
+        }
+    }
+
     /// Returns the MCP server and its tool that the name tells of.
     fn place(&self) -> (&str, &str) {
-        let named = self.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        let is_name = |name: &str| {
-            let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            !name.is_empty() && name.len() <= 64 && name.chars().all(is_legal)
-        };
-        named
-            .filter(|(server, tool)| is_name(server) && !tool.is_empty())
-            .unwrap_or((NO_SERVER, &self.name))
+        match &self.place {
+            Some(place) => (&self.name[place.server.clone()], &self.name[place.tool..]),
+            None => (NO_SERVER, &self.name),
+        }
+    }
+}
+
+/// Leaves tools without a server whose place another one of the request has already.
+pub(crate) fn keep_apart(tools: &mut [DeferredTool]) {
+    let mut taken = HashSet::new();
+    let second: Vec<bool> = tools.iter().map(|tool| !taken.insert(tool.place())).collect();
+    for (tool, is_second) in tools.iter_mut().zip(second) {
+        if is_second {
+            tool.place = None;
+        }
+    }
+}
+
+impl Place {
+    /// Reads a name as Claude Code writes it (`mcp__server__tool`), or Gemini CLI (`mcp_server_tool`), which takes the first
+    /// underscore for the end of the server's name too.
+    fn of_shape(name: &str) -> Option<Self> {
+        Self::between(name, "mcp__", "__").or_else(|| Self::between(name, "mcp_", "_"))
+    }
+
+    fn between(name: &str, prefix: &str, separator: &str) -> Option<Self> {
+        let rest = name.strip_prefix(prefix)?;
+        let end = prefix.len() + rest.find(separator)?;
+        Self::checked(name, prefix.len()..end, end + separator.len())
+    }
+
+    /// Returns the place that the longest pattern tells of which ends with `*` behind a server's name.
+    fn of_pattern(name: &str, patterns: &[String]) -> Option<Self> {
+        let prefixes = patterns.iter().filter_map(|pattern| pattern.strip_suffix('*'));
+        let prefixes = prefixes.filter(|prefix| !prefix.contains('*') && name.starts_with(prefix));
+        let prefix = prefixes.max_by_key(|prefix| prefix.len())?;
+        let server = prefix.trim_end_matches(['_', '-']);
+        // `mcp_` alone is no server's name.
+        if server.len() == prefix.len() || server == "mcp" {
+            return None;
+        }
+        let bare = server.strip_prefix("mcp_").unwrap_or(server).trim_start_matches('_');
+        Self::checked(name, server.len() - bare.len()..server.len(), prefix.len())
+    }
+
+    /// Returns the place if the plane takes its names.
+    fn checked(name: &str, server: Range<usize>, tool: usize) -> Option<Self> {
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let named = &name[server.clone()];
+        let is_name = !named.is_empty() && named.len() <= 64 && named.chars().all(is_legal);
+        (is_name && tool < name.len()).then_some(Self { server, tool })
     }
 }
 
@@ -990,15 +1055,33 @@ pub(crate) mod tests {
 
     #[test]
     fn names_tell_of_servers() {
+        let patterns: Vec<String> =
+            ["mcp_*", "github_*", "github_ci_*", "mcp_my_own_*", "x*", "*_y", "-*"]
+                .map(str::to_owned)
+                .into();
         let place = |name: &str| {
             let text = format!(r#"{{"name":"{name}","input_schema":{{}}}}"#);
-            let tool = read(Api::Anthropic, &text).expect("a function");
+            let mut tool = read(Api::Anthropic, &text).expect("a function");
+            tool.take_server(&patterns);
             let (server, tool) = tool.place();
             format!("{server}/{tool}")
         };
         assert_eq!(place("mcp__git__log__all"), "git/log__all");
-        assert_eq!(place("mcp_git_log"), "tools/mcp_git_log");
-        assert_eq!(place("mcp____x"), "tools/mcp____x");
-        assert_eq!(place("mcp__a b__x"), "tools/mcp__a b__x");
+        assert_eq!(place("mcp_git_log_all"), "git/log_all", "Gemini CLI's");
+        assert_eq!(place("mcp_my_own_log"), "my_own/log", "the operator knows better");
+        assert_eq!(place("mcp__my_own__log"), "my_own/log");
+        assert_eq!(place("github_list_issues"), "github/list_issues");
+        assert_eq!(place("github_ci_run"), "github_ci/run");
+        for bare in ["github_", "mcp_git", "mcp____x", "mcp__a b__x", "xylophone", "a_y", "-z"] {
+            assert_eq!(place(bare), format!("tools/{bare}"));
+        }
+    }
+
+    #[test]
+    fn two_tools_of_one_place_stay_apart() {
+        let mut tools = ["mcp__git__log", "mcp_git_log", "mcp_git_show"].map(tool);
+        keep_apart(&mut tools);
+        let places = tools.each_ref().map(DeferredTool::place);
+        assert_eq!(places, [("git", "log"), ("tools", "mcp_git_log"), ("git", "show")]);
     }
 }

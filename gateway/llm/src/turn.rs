@@ -1247,6 +1247,11 @@ pub(crate) mod tests {
         assert_eq!((thinned.text, thinned.withheld), (request_with(&["Bash"]), 1));
     }
 
+    #[test]
+    fn a_request_whose_reading_fails_is_sent_as_it_came() {
+        assert_eq!(caught::<()>(|| panic!("a defect")), Err("panic"));
+    }
+
     #[tokio::test]
     async fn a_request_that_quarantined_tools_could_not_be_taken_out_of_is_not_sent() {
         let text = request_with(&["Bash", "mcp__git__log"]);
