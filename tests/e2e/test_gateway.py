@@ -719,6 +719,8 @@ def test_what_a_call_names_wrong_is_told_with_the_nearest(binary: Path, tmp_path
         assert called("restart", "nots") == server
         assert "no server `zebra`: `toolgate gateway status`" in called("logs", "zebra")
         assert "did you mean `notes`?" in called("logs", "ntoes"), "two letters changed places"
+        found = run(binary, "gateway", "why", "ntoes", "--url", gateway.url)
+        assert found.stderr == "did you mean the server `notes`?\n"
         config = tmp_path / "gateway.toml"
         login = run(binary, "gateway", "login", "nots", "--config", config)
         assert login.returncode == 2

@@ -1,6 +1,7 @@
 //! `toolgate gateway call`: a tool is called as a host calls it. Where that can't be, people are told why.
 
 use serde_json::{Value, json};
+use toolgate_core::nearest::nearest;
 use toolgate_mcp::ServerOverview;
 
 use super::{GatewayAddress, client};
@@ -10,6 +11,9 @@ use crate::cli::output;
 
 /// Beginning of Gate's refusal of a name that it does not know.
 const NO_SUCH_TOOL: &str = "There is no tool ";
+
+/// Beginning of the answer to a search that finds no tool.
+const NOTHING_FOUND: &str = "No tool was found.";
 
 pub(super) async fn call(
     at: &GatewayAddress,
@@ -43,6 +47,12 @@ pub(super) async fn why(at: &GatewayAddress, arguments: &Value) -> Result<Exit, 
     let found: Vec<&str> = seen_anyway(text_of(&result), &overview.always_on).collect();
     if !found.is_empty() {
         output::print(&format!("always on, so that hosts need no search: {}\n", found.join(", ")))?;
+    }
+    let query = arguments["query"].as_str().unwrap_or_default();
+    if text_of(&result).starts_with(NOTHING_FOUND)
+        && let Some(near) = nearest(query, overview.servers.iter().map(|server| &*server.name))
+    {
+        output::note(format_args!("did you mean the server `{near}`?"));
     }
     Ok(exit)
 }
