@@ -359,6 +359,15 @@ bench-llm-hosts: tools debug-bin model ## What real hosts send with 60 and 200 t
 	TOOLGATE_BIN=$(TARGET_DIR)/debug/toolgate $(PY) tests/mcp/hosts/tools_sent.py --results .cache/llm-hosts.json \
 		--write docs/llm-proxy.md
 
+.PHONY: bench-llm-peers
+bench-llm-peers: build tools ## The time that the LLM proxy adds, beside LiteLLM (which it downloads) and Envoy; rewrites tables of docs/llm-proxy.md
+	$(CARGO) build --release --locked --package toolgate-mcp-fixture --bin toolgate-llm-load
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/e2e $(PY) tests/bench/llm_peers.py \
+		--load $(TARGET_DIR)/release/toolgate-llm-load --write docs/llm-proxy.md $(PEERS_FLAGS) \
+		--litellm $$(cd tests/mcp && $(CURDIR)/$(PY) -c \
+			'import installing; print(installing.pip_command(installing.install("peer-litellm"), "litellm"))')
+
 .PHONY: bench-frameworks
 bench-frameworks: build tools $(TS_INSTALLED) ## Forty messages in agent frameworks and loops of one's own, with and without Toolgate; rewrites tables of docs/frameworks.md
 	$(TARGET_DIR)/release/toolgate model fetch

@@ -28,10 +28,11 @@ class Envoy:
         folder: Path,
         toolgate: int,
         provider: str,
-        modes: Json,
+        modes: Json | None,
         buffer: int | None = None,
         tls: Json | None = None,
     ) -> None:
+        """Without `modes` it hands all on, and asks no Toolgate."""
         self.port = free_port()
         self._admin = free_port()
         self._log = folder / "envoy.log"
@@ -45,13 +46,10 @@ class Envoy:
         [listener] = config["static_resources"]["listeners"]
         if buffer is not None:
             listener["per_connection_buffer_limit_bytes"] = buffer
-        processing = ext_proc_of(config)
-        # A busy machine answers late.
-        processing["message_timeout"] = f"{PATIENCE}s"
-        if modes == WITHOUT_OVERRIDE:
-            processing["allow_mode_override"] = False
+        if modes is None:
+            filters_of(config).pop(0)
         else:
-            processing["processing_mode"].update(modes)
+            _set_modes(ext_proc_of(config), modes)
         self._config = folder / "envoy.json"
         self._config.write_text(json.dumps(config))
         self._process: subprocess.Popen[bytes] | None = None
@@ -121,12 +119,27 @@ def commented_socket() -> Json:
     return socket
 
 
-def ext_proc_of(config: Any) -> Json:
-    """The settings of the filter in a configuration."""
+def filters_of(config: Any) -> list[Json]:
+    """The filters of requests in a configuration, the external processor first."""
     [listener] = config["static_resources"]["listeners"]
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    settings: Json = manager["http_filters"][0]["typed_config"]
+    filters: list[Json] = manager["http_filters"]
+    return filters
+
+
+def ext_proc_of(config: Any) -> Json:
+    """The settings of the filter in a configuration."""
+    settings: Json = filters_of(config)[0]["typed_config"]
     return settings
+
+
+def _set_modes(processing: Json, modes: Json) -> None:
+    # A busy machine answers late.
+    processing["message_timeout"] = f"{PATIENCE}s"
+    if modes == WITHOUT_OVERRIDE:
+        processing["allow_mode_override"] = False
+    else:
+        processing["processing_mode"].update(modes)
 
 
 def _address(port: int) -> Json:
