@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from gateway_process import GatewayProcess, Json, answer_of, message, plain_server
+from test_gateway import metrics
 from test_gateway_lists import Session
 from test_quarantine import HARMLESS, POISON
 from toolgate_command import run
@@ -288,6 +289,27 @@ def test_results_of_a_server_that_is_not_trusted_say_so(
         gateway.reload(trusted, "was read again")
         [said] = gateway.call("call_tool", {"name": "sea__moon", "arguments": {}})["content"]
         assert said["text"] == "moon ran"
+
+
+@pytest.mark.parametrize("trust", ["untrusted", "standard"])
+def test_a_result_that_looks_like_an_instruction_is_told_and_handed_on(
+    binary: Path, tmp_path: Path, trust: str
+) -> None:
+    with GatewayProcess(binary, tmp_path, plain_server("sea", trust=trust)) as gateway:
+        gateway.call("keep_note", {"text": POISON}, OWN)
+        for face, tool in [
+            ("/mcp", "call_tool"),
+            ("/mcp/all", "sea__read_note"),
+            (OWN, "read_note"),
+        ]:
+            arguments = {"name": "sea__read_note", "arguments": {}} if tool == "call_tool" else {}
+            assert gateway.text(tool, arguments, face) == POISON
+        counted = metrics(gateway)["toolgate_gateway_suspect_results_total"]
+        assert counted == (3 if trust == "untrusted" else 0)
+        if trust == "untrusted":
+            gateway.wait_for("looks like an instruction to models")
+            assert "read_note" in gateway.said[-1]
+            assert POISON not in gateway.said[-1]
 
 
 def test_what_is_read_on_of_such_a_result_says_so_too(binary: Path, tmp_path: Path) -> None:

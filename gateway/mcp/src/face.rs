@@ -276,6 +276,7 @@ impl Face {
         let answer = Box::pin(tasks::request(&host, only, method, params)).await;
         let answered = answer.map_err(|(server, failure)| protocol_error(&server, failure))?;
         let Answered { server, mut result } = answered;
+        tasks::look_at(&self.gateway, &caller, &server, &result).await;
         if only.is_none() {
             let limit = self.result_limit(context);
             let results = self.gateway.results();

@@ -46,6 +46,7 @@ use crate::replicas::Replica;
 use crate::results::Results;
 use crate::sealed::Seal;
 use crate::sessions::Ended;
+use crate::suspects::ToldSuspects;
 use crate::tasks::begun::BegunTasks;
 use crate::vetting::Vetting;
 
@@ -80,6 +81,7 @@ struct Shared {
     listings: Listings,
     lists: Lists,
     vetting: Vetting,
+    told_suspects: ToldSuspects,
     resumable: Arc<Resumable>,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
@@ -117,6 +119,8 @@ pub(crate) struct Counts {
     pub(crate) refused: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) mended: AtomicU64,
+    /// Results that look like instructions.
+    pub(crate) suspect: AtomicU64,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
 }
@@ -186,6 +190,9 @@ pub struct Overview {
     pub failed: u64,
     /// Calls whose form was mended.
     pub mended: u64,
+    /// Results of servers that are not trusted that look like instructions to models.
+    #[serde(default)]
+    pub suspect: u64,
     /// Searches of which a tool was called within the five calls behind them.
     pub hits: u64,
     /// Searches of which none was. Those that may yet be hits are in neither number.
@@ -314,6 +321,7 @@ impl Gateway {
             listings: Listings::default(),
             lists: Lists::default(),
             vetting,
+            told_suspects: ToldSuspects::default(),
             resumable: Arc::default(),
             tools: Mutex::default(),
             registered,
@@ -449,6 +457,7 @@ impl Gateway {
             refused: sum(|counts| &counts.refused),
             failed: sum(|counts| &counts.failed),
             mended: sum(|counts| &counts.mended),
+            suspect: sum(|counts| &counts.suspect),
             hits: sum(|counts| &counts.hits),
             misses: sum(|counts| &counts.misses),
         }
@@ -773,6 +782,11 @@ impl Gateway {
     /// Returns the rules for texts of servers that no catalog has.
     pub(crate) fn vetting(&self) -> &Vetting {
         &self.0.vetting
+    }
+
+    /// Returns the findings in results that people were told of.
+    pub(crate) fn told_suspects(&self) -> &ToldSuspects {
+        &self.0.told_suspects
     }
 
     /// Returns the texts of lists that were asked for.

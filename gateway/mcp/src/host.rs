@@ -82,10 +82,17 @@ impl Host<'_> {
         params: Map<String, Value>,
     ) -> Result<RawObject, Failure> {
         let config = self.gateway.server(server);
-        if config.is_some_and(|server| server.takes_principals_logins()) {
-            return Box::pin(self.request_with_login(server, method, params)).await;
+        let takes_logins = config.is_some_and(|server| server.takes_principals_logins());
+        let called = params.get("name").and_then(Value::as_str).map(str::to_owned);
+        let answer = if takes_logins {
+            Box::pin(self.request_with_login(server, method, params)).await
+        } else {
+            self.request_at_once(server, method, params).await
+        };
+        if let (Ok(result), Some(tool), "tools/call") = (&answer, called, method) {
+            self.gateway.look_at(self.caller, server, &tool, result).await;
         }
-        self.request_at_once(server, method, params).await
+        answer
     }
 
     /// Sends a request whatever the principal's credential is.

@@ -48,6 +48,7 @@ mod results;
 mod revisions;
 mod sealed;
 mod sessions;
+mod suspects;
 mod tasks;
 mod units;
 mod vetting;

@@ -52,6 +52,11 @@ impl Collector for Reading {
                 overview.failed,
             ),
             ("calls_mended", "Calls whose form was mended", overview.mended),
+            (
+                "suspect_results",
+                "Results of servers that are not trusted that look like instructions to models",
+                overview.suspect,
+            ),
         ] {
             let name = format!("toolgate_gateway_{name}");
             to.encode_descriptor(&name, about, None, MetricType::Counter)?

@@ -12,7 +12,7 @@ use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, TASKS_EXTENSION_ID};
 use serde_json::{Map, Value};
 
 use crate::audit::{EndedTask, Outcome};
-use crate::caller::Owner;
+use crate::caller::{Caller, Owner};
 use crate::gateway::Gateway;
 use crate::host::{Failure, Host, is_modern};
 use crate::raw::RawObject;
@@ -207,17 +207,33 @@ pub(crate) fn mark(answer: &mut RawObject, server: &str) {
     each_result(answer, |result| calling::mark(result, server));
 }
 
+/// Looks at the result of a call that ran as a task, wherever an answer about the task has it, as the call's own answer is looked at.
+pub(crate) async fn look_at(gateway: &Gateway, caller: &Caller, server: &str, answer: &RawObject) {
+    if is_result(answer) {
+        gateway.look_at(caller, server, "", answer).await;
+    }
+    if let Some(result) = result_in(answer) {
+        gateway.look_at(caller, server, "", &result).await;
+    }
+}
+
+/// Returns whether an answer is the result of a call.
+fn is_result(answer: &RawObject) -> bool {
+    ["content", "structuredContent"].iter().any(|part| answer.get(part).is_some())
+}
+
+/// Returns the result of a call that is a part of a task's state.
+fn result_in(answer: &RawObject) -> Option<RawObject> {
+    let result = RawObject::parse(answer.get("result")?.to_owned()).ok()?;
+    is_result(&result).then_some(result)
+}
+
 /// Changes the results of calls of tools in an answer about a task: the answer itself, or a part of the task's state in 2026-07-28.
 fn each_result(answer: &mut RawObject, change: impl Fn(&mut RawObject)) {
-    let is_result =
-        |of: &RawObject| ["content", "structuredContent"].iter().any(|part| of.get(part).is_some());
     if is_result(answer) {
         change(answer);
     }
-    let result = answer.get("result").map(|result| RawObject::parse(result.to_owned()));
-    if let Some(Ok(mut result)) = result
-        && is_result(&result)
-    {
+    if let Some(mut result) = result_in(answer) {
         change(&mut result);
         answer.set_json("result", result.into_text());
     }

@@ -197,6 +197,13 @@ impl Vetting {
         }
     }
 
+    /// Returns the first finding in a text of a server that is not trusted by which a tool of it would be quarantined.
+    pub(crate) fn suspect(&self, text: &str) -> Option<Finding> {
+        let bar = tier(Trust::Untrusted).bar()?;
+        let scanner = self.0.scanner.read().clone()?;
+        scanner.server(text).into_iter().find(|finding| finding.severity >= bar)
+    }
+
     /// Returns the items of a list that hosts may get, and notes the others.
     pub(crate) async fn keep(
         &self,
