@@ -796,6 +796,12 @@ pub(crate) mod tests {
         }
     }
 
+    /// Returns a set of a tool that the plane has another name for.
+    pub(crate) fn known_as(name: &str, of_plane: &str) -> Toolset {
+        let names = HashMap::from([(of_plane.to_owned(), name.to_owned())]);
+        Toolset { names, ..known(&[tool(name)]) }
+    }
+
     /// Returns a tool of this name.
     pub(crate) fn tool(name: &str) -> DeferredTool {
         let text = format!(r#"{{"name":"{name}","input_schema":{{}}}}"#);

@@ -1016,7 +1016,8 @@ impl Turn {
             ..Default::default()
         };
         let plane = self.decider.plane.with_deadline(left);
-        match plane.answer_search(&search.arguments, request).await {
+        let arguments = for_plane(&search.arguments, &self.toolset);
+        match plane.answer_search(&arguments, request).await {
             Ok(answer) => self.found(answer),
             Err(error) => {
                 tracing::warn!(%error, "a search failed");
@@ -1125,6 +1126,23 @@ fn note(account: &Account, judged: &[Judged]) {
     for judged in judged.iter().filter(|judged| judged.outcome != gate::OWN) {
         account.gated(&judged.outcome);
     }
+}
+
+/// Returns the arguments of a search with the plane's names in the place of the request's where it selects tools by name.
+fn for_plane(arguments: &Value, toolset: &Toolset) -> Value {
+    let mut arguments = match arguments {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| arguments.clone()),
+        given => given.clone(),
+    };
+    let Some(query) = arguments.get("query").and_then(Value::as_str) else { return arguments };
+    let Some((form, names)) = query.split_once(':') else { return arguments };
+    if !form.trim().eq_ignore_ascii_case("select") {
+        return arguments;
+    }
+    let of_plane = |name: &str| toolset.of_plane(name.trim()).unwrap_or(name).to_owned();
+    let names: Vec<String> = names.split(',').map(of_plane).collect();
+    arguments["query"] = Value::from(format!("select:{}", names.join(",")));
+    arguments
 }
 
 /// Returns true if the arguments of a search say nothing of what it is for.
@@ -1245,6 +1263,22 @@ pub(crate) mod tests {
         toolset::tests::quarantine(&turn.decider.toolsets, &turn.tenant, &turn.chat.deferred);
         let thinned = without().ok().flatten().expect("a tool is withheld");
         assert_eq!((thinned.text, thinned.withheld), (request_with(&["Bash"]), 1));
+    }
+
+    #[test]
+    fn tools_are_selected_by_the_planes_names() {
+        let toolset = toolset::tests::known_as("mcp_mail_send", "mcp__mail__send");
+        let asked = |query: &str| {
+            let arguments = json!({ "query": query, "limit": 3 });
+            let text = Value::from(arguments.to_string());
+            let found = for_plane(&arguments, &toolset);
+            assert_eq!(for_plane(&text, &toolset), found);
+            found["query"].as_str().unwrap_or_default().to_owned()
+        };
+        assert_eq!(asked("select:mcp_mail_send, other"), "select:mcp__mail__send, other");
+        assert_eq!(asked(" Select : mcp_mail_send"), "select:mcp__mail__send");
+        assert_eq!(asked("mcp_mail_send"), "mcp_mail_send", "words");
+        assert_eq!(for_plane(&json!("no JSON"), &toolset), "no JSON");
     }
 
     #[test]
