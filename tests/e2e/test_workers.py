@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,9 +56,13 @@ class Workers:
         return self.metric(r'toolgate_embed_answered_total\{tier="cpu"\}')
 
     def processes(self) -> list[int]:
-        task = Path(f"/proc/{self.server.process.pid}/task")
-        children = (thread / "children" for thread in task.iterdir())
-        return sorted(int(child) for file in children for child in file.read_text().split())
+        found: list[int] = []
+        for thread in Path(f"/proc/{self.server.process.pid}/task").iterdir():
+            # A thread may have ended since.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                children = (thread / "children").read_text().split()
+                found += map(int, children)
+        return sorted(found)
 
 
 def until(condition: Callable[[], bool], what: str) -> float:
