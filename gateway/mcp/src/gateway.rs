@@ -236,7 +236,7 @@ pub struct ServerOverview {
     /// Number of tools that it says only read, and that count as ones that write since it is not trusted.
     #[serde(default)]
     pub unbelieved_readers: usize,
-    /// What still runs by an entry that it had before, the oldest first.
+    /// Processes and connections that still run by an earlier entry of the server, the oldest first.
     #[serde(default)]
     pub leaving: Vec<LeavingOverview>,
 }

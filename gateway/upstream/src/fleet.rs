@@ -195,7 +195,7 @@ pub struct ServerStatus {
     pub is_held: bool,
     /// True if its last calls failed one after another, so that one call at a time is tried.
     pub is_circuit_open: bool,
-    /// What still runs by an entry that it had before, the oldest first.
+    /// Processes and connections that still run by an earlier entry of the server, the oldest first.
     pub leaving: Vec<Leaving>,
 }
 

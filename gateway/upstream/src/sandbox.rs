@@ -84,9 +84,8 @@ impl SandboxHelper {
 pub fn run_sandboxed(arguments: Vec<OsString>) -> SandboxError {
     let mut arguments = arguments.into_iter();
     let sandbox = arguments.next().and_then(|text| serde_json::from_str(text.to_str()?).ok());
-    let (Some(sandbox), Some(program)) = (sandbox, arguments.next()) else {
-        return SandboxError::Arguments;
-    };
+    let Some(sandbox) = sandbox else { return SandboxError::Arguments };
+    let Some(program) = arguments.next() else { return SandboxError::Arguments };
     run(&sandbox, program, arguments)
 }
 

@@ -436,15 +436,21 @@ async fn who_is_not_let_in_is_answered_at_once() {
     }
 }
 
-#[tokio::test]
-async fn an_answer_that_breaks_off_is_cut_for_the_host() {
-    let mut envoy = Envoy::new(that(Does::Cuts));
+/// Returns Envoy's side once the request has gone on and the head of its answer has come back.
+async fn with_head_answered(does: Does) -> Envoy {
+    let mut envoy = Envoy::new(that(does));
     envoy.open(CHAT, DUPLEX).await;
     envoy.send(Request::RequestBody(body("ab", true))).await;
     assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
     envoy.pieces().await;
     envoy.answered(false).await;
     assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+    envoy
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_cut_for_the_host() {
+    let mut envoy = with_head_answered(Does::Cuts).await;
     envoy.send(Request::ResponseBody(body("x", true))).await;
     assert!(matches!(envoy.next().await, Answer::ResponseBody(_)));
     assert!(matches!(envoy.next().await, Answer::ImmediateResponse(_)));
@@ -531,13 +537,7 @@ async fn a_body_that_breaks_off_does_not_end_as_if_it_were_whole() {
 
 #[tokio::test]
 async fn no_piece_of_another_answer_comes_before_one_of_envoys() {
-    let mut envoy = Envoy::new(that(Does::Replaces));
-    envoy.open(CHAT, DUPLEX).await;
-    envoy.send(Request::RequestBody(body("ab", true))).await;
-    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
-    envoy.pieces().await;
-    envoy.answered(false).await;
-    assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+    let mut envoy = with_head_answered(Does::Replaces).await;
     for _ in 0..9 {
         tokio::task::yield_now().await;
     }
@@ -548,13 +548,7 @@ async fn no_piece_of_another_answer_comes_before_one_of_envoys() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_body_does_not_begin_is_cut() {
-    let mut envoy = Envoy::new(that(Does::Replaces));
-    envoy.open(CHAT, DUPLEX).await;
-    envoy.send(Request::RequestBody(body("ab", true))).await;
-    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
-    envoy.pieces().await;
-    envoy.answered(false).await;
-    assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+    let mut envoy = with_head_answered(Does::Replaces).await;
     let before = tokio::time::Instant::now();
     assert!(matches!(envoy.next().await, Answer::ImmediateResponse(_)));
     assert_eq!(before.elapsed(), IDLE);

@@ -10,7 +10,7 @@ pub(super) const KEY_LEN: usize = 32;
 /// Bytes of an ID.
 pub(super) const ID_LEN: usize = 8;
 
-/// What is hashed before a key for its ID, so that the ID is of no use elsewhere.
+/// Text that is hashed before a key for its ID, so that the ID is of no use elsewhere.
 const ID_DOMAIN: &[u8] = b"toolgate credential key 1";
 
 /// ID of a key of stored credentials: 16 hexadecimal digits, by which nobody finds the key.

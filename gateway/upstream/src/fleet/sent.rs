@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NOT_SENT: u64 = 0;
 const TO_NO_PROCESS: u64 = 1;
 
-/// Whether a request was sent, and to which process. Dropped before it is sent, it has no effects.
+/// Record of whether a request was sent, and to which process. A request that is dropped before it is sent has no effects.
 #[derive(Debug, Default)]
 pub struct Sent(AtomicU64);
 

@@ -199,7 +199,8 @@ async fn load(arguments: HostArguments) -> Outcome<()> {
     if texts.is_empty() {
         return Err("there are no texts".into());
     }
-    let (before, after) = (before.to_owned(), after.to_owned());
+    let before = before.to_owned();
+    let after = after.to_owned();
     let requests = Requests { arguments, before, after, texts, begun: AtomicUsize::new(0) };
     let requests = Arc::new(requests);
     let callers = requests.arguments.callers.get();
